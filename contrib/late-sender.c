@@ -1,7 +1,11 @@
 /*
- * What a late partner costs: rank 0 comes so many microseconds late to a call in which rank 1 waits for it. Rank 1
- * prints one line per delay: the share of CPU that the waits took its thread, how long after rank 0's arrival each of
- * them ended, in microseconds, and the joules that the node used per wait, by each counter that the user may read:
+ * Measures what waiting for a late partner costs: rank 0 comes DELAY microseconds late to a call in which rank 1 waits.
+ *
+ *     late-sender CALL BYTES DELAY[:COUNT]...
+ *
+ * Rank 1 prints one line for each DELAY. After CALL, BYTES and DELAY it has the fraction of the waits in which rank 1's
+ * thread used the CPU; then, for each of the COUNT waits, how many microseconds after rank 0's arrival it ended; then
+ * the joules that the node used per wait, by each counter that the user may read:
  *
  *     packages=J,memory=J      powercap
  *     sockets=J                hwmon, amd_energy
@@ -9,14 +13,12 @@
  *     gpus=J                   all of NVIDIA's, by NVML; "gpus=-": there are GPUs, and not all were read
  *     simulated                the machine's counters are a model's
  *
- * "-" is printed where none is known: a counter cannot be read, has begun anew, or is brought up to date too rarely for
- * so short a time.
- *
- *     late-sender CALL BYTES DELAY[:COUNT]...
+ * It prints "-" if no figure is known: no counter can be read, or one has begun anew, or is updated too rarely for so
+ * short a time.
  *
  * CALL is recv, send (rank 1 sends, rank 0 receives late), wait (for an Irecv), allreduce, bcast (rank 0 is the root),
- * barrier (of no bytes) or pingpong (no delay; the figures are half a round trip each). Both ranks must run on one
- * node: their clock is CLOCK_MONOTONIC.
+ * barrier (of no bytes) or pingpong (without a delay; the figures are half a round trip each). Both ranks must run on
+ * one node, because they compare times of CLOCK_MONOTONIC.
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -26,18 +28,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COUNT    100
-#define ROUNDS   200 /* of a ping-pong, per figure */
+#define COUNT    100 /* default of COUNT */
+#define ROUNDS   200 /* round trips of a ping-pong for one figure */
 #define TAG      7
 #define WORLD    MPI_COMM_WORLD
-#define WARM_UP  10
-#define ZONES    32
-#define MONITORS 64
-#define SENSORS  1024 /* of a monitor: amd_energy has one for each core, too */
-#define UPDATES  10   /* a counter has to be brought up to date so often for its figure to say something */
+#define WARM_UP  10   /* waits before the first one that counts */
+#define ZONES    32   /* powercap zones, and zones within one, that are tried */
+#define MONITORS 64   /* hwmon devices that are tried */
+#define SENSORS  1024 /* sensors of a monitor that are tried: amd_energy has one for each core too */
+#define UPDATES  10   /* updates of a counter that a measurement must span */
 
 #ifndef SYSFS
-#define SYSFS "/sys" /* tests have their own */
+#define SYSFS "/sys" /* tests set another one */
 #endif
 #define POWERCAP  SYSFS "/class/powercap/"
 #define HWMON     SYSFS "/class/hwmon/"
@@ -55,7 +57,7 @@ static double microseconds(clockid_t clock)
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
 }
 
-/* Reads the first line of a file. Returns 0 where it has none. */
+/* Reads the first line of a file. Returns 0 if it has none. */
 static int line_read(const char *path, char line[64])
 {
 	FILE *file = fopen(path, "r");
@@ -68,7 +70,7 @@ static int line_read(const char *path, char line[64])
 	return done;
 }
 
-/* Reads the number that a file begins with. Returns -1 where it has none. */
+/* Returns the number with which a file begins; -1: there is none. */
 static double number_read(const char *path)
 {
 	char line[64], *end = line;
@@ -77,14 +79,14 @@ static double number_read(const char *path)
 	return end != line && number >= 0 ? number : -1;
 }
 
-/* Adds a counter to a sum that is -1 while there is none. */
+/* Adds a counter to a sum. The sum is -1 before the first counter, and a counter below 0 is not added. */
 static void joules_add(double *sum, double joules)
 {
 	if (joules >= 0)
 		*sum = (*sum > 0 ? *sum : 0) + joules;
 }
 
-/* The zones of that kind: "intel-rapl:0" is a package's, "intel-rapl:0:1" is one within it. */
+/* Returns the sum of the zones whose name begins with kind; -1: none. "intel-rapl:0:1" lies within "intel-rapl:0". */
 static double zones_joules(const char *kind)
 {
 	char path[PATH_MOST], name[64];
@@ -114,7 +116,7 @@ static double memory_joules(void)
 	return zones_joules("dram");
 }
 
-/* The sensors of that driver's monitors whose label begins so. */
+/* Returns the sum of the sensors of the driver's monitors whose label begins with label; -1: none. */
 static double monitors_joules(const char *driver, const char *label)
 {
 	char path[PATH_MOST], text[64];
@@ -150,7 +152,7 @@ static double node_joules(void)
 	return joules >= 0 ? joules : monitors_joules("ibmpowernv", "System");
 }
 
-/* All of NVIDIA's devices, by the driver's own library; -1 where one of them has no counter. */
+/* Returns the sum of NVIDIA's devices, by the driver's library; -1: there is none, or one has no counter. */
 static double gpus_joules(void)
 {
 	static int (*begin)(void), (*get_count)(unsigned *), (*get_device)(unsigned, void **);
@@ -179,7 +181,7 @@ static double gpus_joules(void)
 	return joules;
 }
 
-/* In the order in which they are printed. step_s: how rarely a counter is brought up to date, by its makers' word. */
+/* In the order in which they are printed. step_s: the longest time between two updates, by the counter's makers. */
 static const struct {
 	const char *name;
 	double (*read)(void);
@@ -202,7 +204,7 @@ static int has_gpus(void)
 	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
 }
 
-/* Prints what a wait used by each source, from what these read before and after all waits. */
+/* Prints the joules per wait by each source, from its readings before and after all waits. */
 static void joules_print(const double before[SOURCES], const double after[SOURCES], double seconds, int count)
 {
 	const char *comma = "";
@@ -291,7 +293,7 @@ static void (*call_find(const char *name))(void)
 	return NULL;
 }
 
-/* Busy for what is short: sleeping takes about 60 us more than asked for. */
+/* Delays the caller. Short delays, and the rest of long ones, are spent in a loop: nanosleep takes about 60 us more. */
 static void be_late(double delay_us)
 {
 	double end = microseconds(CLOCK_MONOTONIC) + delay_us;
@@ -303,7 +305,7 @@ static void be_late(double delay_us)
 		continue;
 }
 
-/* One wait. Returns on rank 1 how long after rank 0's arrival it ended, and adds up its times. */
+/* Plays one wait. Returns, on rank 1, how long after rank 0's arrival it ended; adds its CPU time and its length. */
 static double wait_once(void (*play)(void), double delay_us, double *cpu_us, double *wall_us)
 {
 	double began, cpu, ended, arrived = 0;

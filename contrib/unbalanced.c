@@ -1,10 +1,11 @@
 /*
- * An unbalanced MPI program, to see who waits: every rank computes, the last one longest, and all meet in Allreduce.
+ * An unbalanced MPI program, in which all ranks but the last one wait: every rank computes, the last one longest, and
+ * all meet in MPI_Allreduce.
  *
  *     unbalanced [iterations [milliseconds [imbalance]]]
  *
- * Rank r of P computes milliseconds * (1 + imbalance * r / (P - 1)) of its own CPU time per iteration. What is reduced
- * does not depend on timing: the checksum is the same to the bit with and without a wait policy.
+ * In each iteration, rank r of P computes for milliseconds * (1 + imbalance * r / (P - 1)) of its own CPU time. The
+ * values that are reduced do not depend on timing, so the checksum is the same to the bit under every wait policy.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ static double cpu_seconds(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Works for that long by the thread's CPU clock; the work itself leads to nothing. */
+/* Uses so many seconds of the thread's CPU time. */
 static void compute(double seconds)
 {
 	double until = cpu_seconds() + seconds;

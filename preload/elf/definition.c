@@ -1,14 +1,12 @@
-/*
- * Walks the loaded objects. What is promised stands in definition.h.
- */
+/* Walks the loaded objects. Contract: definition.h. */
 #include "preload/elf/definition.h"
 
 struct search {
-	uintptr_t place;
+	uintptr_t inside;
 	struct object_name name;
 	struct object object;
 	uintptr_t address;
-	bool passed; /* the object of the place */
+	bool passed; /* the object that contains `inside` was passed */
 };
 
 static bool is_inside(const struct dl_phdr_info *info, uintptr_t address)
@@ -20,15 +18,15 @@ static bool is_inside(const struct dl_phdr_info *info, uintptr_t address)
 	return false;
 }
 
-static int object_look(struct dl_phdr_info *info, size_t size, void *context)
+static int object_match(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct search *search = context;
 
 	(void)size;
-	return is_inside(info, search->place) && object_read(info, &search->object);
+	return is_inside(info, search->inside) && object_read(info, &search->object);
 }
 
-static int behind_look(struct dl_phdr_info *info, size_t size, void *context)
+static int behind_match(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct search *search = context;
 	const Elf64_Sym *symbol = NULL;
@@ -36,7 +34,7 @@ static int behind_look(struct dl_phdr_info *info, size_t size, void *context)
 	(void)size;
 	if (search->passed && object_read(info, &search->object))
 		symbol = object_find(&search->object, &search->name);
-	search->passed |= is_inside(info, search->place);
+	search->passed |= is_inside(info, search->inside);
 	if (!symbol || ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
 		return 0;
 	search->address = search->object.base + symbol->st_value;
@@ -45,9 +43,9 @@ static int behind_look(struct dl_phdr_info *info, size_t size, void *context)
 
 bool definition_object(uintptr_t address, struct object *ret_object)
 {
-	struct search search = {.place = address};
+	struct search search = {.inside = address};
 
-	if (!dl_iterate_phdr(object_look, &search))
+	if (!dl_iterate_phdr(object_match, &search))
 		return false;
 	*ret_object = search.object;
 	return true;
@@ -73,9 +71,9 @@ bool definition_is_at(const char *name, uintptr_t address)
 	return definition_object(address, &object) && object_defines(&object, object_name(name), address);
 }
 
-uintptr_t definition_behind(const char *name, uintptr_t place)
+uintptr_t definition_behind(const char *name, uintptr_t inside)
 {
-	struct search search = {.place = place, .name = object_name(name)};
+	struct search search = {.inside = inside, .name = object_name(name)};
 
-	return dl_iterate_phdr(behind_look, &search) ? search.address : 0;
+	return dl_iterate_phdr(behind_match, &search) ? search.address : 0;
 }

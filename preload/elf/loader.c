@@ -1,9 +1,9 @@
 /*
- * Finds the loader's functions. What is promised of them stands in loader.h.
+ * Finds the loader's functions. Contract: loader.h.
  *
- * glibc 2.34 moved the dl* functions into libc under a new version. The old versions are still there, and a library
- * that names them loads into containers with an older glibc too. There they live in libdl, which every MPI needs but
- * tee does not: hence weak. These references serve where the C library is none that we know.
+ * glibc 2.34 moved the dl* functions into libc under a new version, and kept the old versions. A library that refers to
+ * these also loads into containers with an older glibc. There they are in libdl, which every MPI needs but tee does
+ * not: hence weak. The references serve if the C library is unknown.
  */
 #include "preload/elf/loader.h"
 
@@ -37,7 +37,7 @@ extern int referred_address(const void *, Dl_info *) __attribute__((weak));
 static struct loader loader;
 static bool found;
 
-/* glibc's, from 2.34 on and before; musl's is the loader itself. */
+/* Returns true for libc and libdl of glibc, and for the loader of musl, which is its C library. */
 static bool is_c_library(const char *path)
 {
 	static const char *const names[] = {"libc.so.", "libdl.so.", "ld-musl-"};
@@ -57,7 +57,7 @@ static uintptr_t function_find(const struct object *object, const char *text)
 	return symbol ? object->base + symbol->st_value : 0;
 }
 
-static int library_look(struct dl_phdr_info *info, size_t size, void *context)
+static int library_match(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct loader *ret_loader = context;
 	struct object object;
@@ -74,14 +74,14 @@ static int library_look(struct dl_phdr_info *info, size_t size, void *context)
 	return ret_loader->symbol && ret_loader->open && ret_loader->address;
 }
 
-/* Two threads that come at once find the same. */
+/* Two threads that call at the same time find the same. */
 const struct loader *loader_get(void)
 {
 	struct loader own = {.symbol = NULL};
 
 	if (__atomic_load_n(&found, __ATOMIC_ACQUIRE))
 		return &loader;
-	if (!dl_iterate_phdr(library_look, &own))
+	if (!dl_iterate_phdr(library_match, &own))
 		own = (struct loader){referred_symbol, NULL, referred_open, referred_address};
 	if (!own.symbol || !own.open || !own.address)
 		return NULL;

@@ -1,6 +1,4 @@
-/*
- * Asks the loader whose an address is. What is promised stands in module.h.
- */
+/* Asks the loader for the module of an address. Contract: module.h. */
 #include "preload/elf/module.h"
 
 #include <elf.h>
@@ -13,7 +11,7 @@ struct search {
 	struct module *module;
 };
 
-/* Whether these bytes are loaded and may be read. */
+/* Returns true if these bytes are loaded and readable. */
 static bool is_loaded(const struct dl_phdr_info *info, uintptr_t offset, size_t size)
 {
 	for (size_t i = 0; i < info->dlpi_phnum; i++) {
@@ -32,7 +30,7 @@ static size_t padded(size_t size, size_t align)
 	return (size + align - 1) / align * align;
 }
 
-/* The identity among the notes of one segment. */
+/* Reads the build id from the notes of one segment. */
 static void notes_read(const char *at, const char *end, size_t align, struct mpiwait_module *file)
 {
 	while ((size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
@@ -66,7 +64,7 @@ static void build_id_read(const struct dl_phdr_info *info, struct mpiwait_module
 	}
 }
 
-/* The loader has no name for the program itself. */
+/* Reads the name of the module's file. The loader has none for the program itself. */
 static void name_read(const struct dl_phdr_info *info, struct mpiwait_module *file)
 {
 	char path[4096];
@@ -84,7 +82,7 @@ static void name_read(const struct dl_phdr_info *info, struct mpiwait_module *fi
 		file->name[i] = name[i];
 }
 
-static int object_look(struct dl_phdr_info *info, size_t size, void *context)
+static int object_match(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct search *search = context;
 
@@ -101,5 +99,5 @@ bool module_find(uintptr_t address, struct module *ret_module)
 {
 	struct search search = {address, ret_module};
 
-	return dl_iterate_phdr(object_look, &search) != 0;
+	return dl_iterate_phdr(object_match, &search) != 0;
 }

@@ -1,7 +1,7 @@
 /*
- * Which program or library an address belongs to, by the name of its file and the identity that the linker gave it.
+ * Module: the program or library that contains an address, by its file's name and its build id.
  *
- * Asks the loader, which may take its lock: not for the path of a call.
+ * Asks the loader, which may take its lock: not to be used on the path of a call.
  */
 #pragma once
 
@@ -10,11 +10,12 @@
 
 #include "preload/contract/stats.h"
 
+/* A loaded program or library. */
 struct module {
-	const void *identity; /* as long as it is loaded */
-	uintptr_t base;       /* an address less that is what its file says */
+	const void *identity; /* identifies the module while it is loaded */
+	uintptr_t base;       /* an address less the base is an address in the file */
 	struct mpiwait_module file;
 };
 
-/* Returns false for an address that is in none. May change errno. */
+/* Finds the module that contains the address. Returns false if none does. May change errno. */
 bool module_find(uintptr_t address, struct module *ret_module);

@@ -1,13 +1,14 @@
-/*
- * Reads what is loaded. Its invariant stands in object.h.
- */
+/* Reads loaded objects. Invariant: object.h. */
 #include "preload/elf/object.h"
 
 #include <string.h>
 
 #define HIDDEN_VERSION 0x8000u
 
-/* glibc has made addresses of what the section holds where it could write there; others leave them as in the file. */
+/*
+ * Returns the address of a table. glibc replaces the section's values by addresses where it can write them; other
+ * loaders leave the file's values.
+ */
 static const void *address_of(const struct object *object, Elf64_Addr value)
 {
 	return (const void *)(value < object->base ? value + object->base : value);

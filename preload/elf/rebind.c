@@ -1,12 +1,10 @@
-/*
- * Walks an object's relocations. Its invariant stands in rebind.h.
- */
+/* Walks an object's relocations. Invariant: rebind.h. */
 #include "preload/elf/rebind.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Those that store a symbol's address, a word. */
+/* Relocation types that store a symbol's address, a word. */
 #if defined(__x86_64__)
 #define STORES(type) ((type) == R_X86_64_64 || (type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_JUMP_SLOT)
 #elif defined(__aarch64__)
@@ -17,7 +15,7 @@
 #define STORES(type) ((void)(type), false)
 #endif
 
-/* What the loader has made read-only after it had bound the object: whole pages. */
+/* The whole pages that the loader made read-only after it bound the object. */
 struct pages {
 	uintptr_t start, end;
 	bool writable;
@@ -40,7 +38,7 @@ static struct pages sealed_find(const struct object *object)
 	return sealed;
 }
 
-/* Whether the loader leaves it open for writing all the time: bound lazily, or not sealed. */
+/* Returns true if the slot's segment is writable: bound lazily, or not sealed. */
 static bool is_open(const struct object *object, const uintptr_t *slot)
 {
 	const Elf64_Phdr *segment = object_segment(object, slot, sizeof(*slot));
@@ -64,8 +62,8 @@ static void slot_write(const struct object *object, struct pages *sealed, uintpt
 		__atomic_store_n(slot, value, __ATOMIC_RELAXED);
 }
 
-static void reference_look(const struct object *object, struct pages *sealed, const Elf64_Rela *relocation,
-                           rebind_choice *choose)
+static void reference_choose(const struct object *object, struct pages *sealed, const Elf64_Rela *relocation,
+                             rebind_choice *choose)
 {
 	const Elf64_Sym *symbol = &object->symbol[ELF64_R_SYM(relocation->r_info)];
 	uintptr_t *slot = (uintptr_t *)(object->base + relocation->r_offset);
@@ -85,7 +83,7 @@ void rebind(const struct object *object, rebind_choice *choose)
 
 	for (size_t i = 0; i < 2; i++)
 		for (size_t j = 0; j < object->relocations[i]; j++)
-			reference_look(object, &sealed, &object->relocation[i][j], choose);
+			reference_choose(object, &sealed, &object->relocation[i][j], choose);
 	if (sealed.writable)
 		mprotect((void *)sealed.start, sealed.end - sealed.start, PROT_READ);
 }

@@ -1,8 +1,8 @@
 /*
- * References that the loader has bound, bound anew.
+ * Rebind: changes references that the loader has bound.
  *
- * Invariant: only at the start of the program, and only where a reference has exactly the value that is expected; what
- * cannot be written stays as it is.
+ * Invariant: used only at the program's start. A reference changes only if it has exactly the expected value; one that
+ * cannot be written stays.
  */
 #pragma once
 
@@ -11,9 +11,8 @@
 
 #include "preload/elf/object.h"
 
-/* Given a reference's value, its name, and whether the object can do without it, returns the value that it should have.
- */
+/* Returns the value that a reference should have. weak: the object can do without it. */
 typedef uintptr_t rebind_choice(uintptr_t value, const char *name, bool weak);
 
-/* Looks at all references of the object that were bound by name. */
+/* Passes every reference of the object that was bound by name to `choose`. */
 void rebind(const struct object *object, rebind_choice *choose);

@@ -1,9 +1,9 @@
 /*
- * The few types of libfabric that the hook ofi needs, as every release since 1.5 has them. libfabric's own headers are
- * not needed to build; a test compares these with them.
+ * Fabric: the few types of libfabric that the hook ofi needs, as in every release since 1.5. The build needs no headers
+ * of libfabric; a test compares these types with them.
  *
- * An object of libfabric begins with its class, its context and its two tables of operations: one that all objects
- * have, and one of its class. A table begins with its own size. Later releases append to tables.
+ * An object of libfabric begins with its class, its context and two tables of operations: a common one, and one of its
+ * class. A table begins with its own size. Later releases append to tables.
  */
 #pragma once
 
@@ -11,18 +11,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define FABRIC_FUNCTIONS 24u /* libfabric 2.5 has 13 at most */
+#define FABRIC_FUNCTIONS 24u /* most functions of a table; libfabric 2.5 has 13 */
 
 typedef void fabric_operation(void);
 
 struct fabric_table {
-	size_t bytes; /* of the table, this field included */
+	size_t bytes; /* size of the table, this field included */
 	fabric_operation *function[FABRIC_FUNCTIONS];
 };
 
 enum { FABRIC_COMMON, FABRIC_OWN, FABRIC_TABLES };
 
-/* struct fid_fabric, fid_domain, fid_cq and fid_cntr begin so. */
+/* The begin of struct fid_fabric, fid_domain, fid_cq and fid_cntr. */
 struct fabric_object {
 	size_t class;
 	void *context;
@@ -40,7 +40,7 @@ enum {
 	FABRIC_READFROM = 1, /* struct fi_ops_cq */
 };
 
-/* Bytes of the tables of libfabric 1.0: callers take what is there for granted, whatever a table says. */
+/* Sizes of the tables of libfabric 1.0 in bytes. Callers rely on these, whatever size a table claims. */
 enum {
 	FABRIC_COMMON_LEAST = 40,
 	FABRIC_FABRIC_LEAST = 40,

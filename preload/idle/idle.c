@@ -1,6 +1,4 @@
-/*
- * The table of runtimes: how each is told apart, what it must find in its environment, and which hooks serve it.
- */
+/* The table of runtimes: how each is recognised, the environment that it needs, and the hooks that serve it. */
 #include "preload/idle/idle.h"
 
 #include <stddef.h>
@@ -15,7 +13,7 @@
 #define VARIABLES    2
 #define SETTINGS     2
 #define NAME_BYTES   64
-#define BURST        6 /* MPICH needs two polls to notice one message, and has up to three idle calls in each */
+#define BURST        6 /* MPICH notices a message in two polls, with up to three idle calls each */
 
 struct variable {
 	const char *name, *value;
@@ -23,26 +21,26 @@ struct variable {
 
 enum { PLAIN_ON = 1, PLAIN_OFF, PLAIN_TWO };
 
-/* A variable that the user may have set: with any other value an idle call sleeps, pauses, or is not made. */
+/* A variable of the user. With a value that is not plain, an idle call sleeps or pauses, or is not made. */
 struct setting {
 	const char *name;
-	uint32_t plain; /* PLAIN_*: an idle call is a sched_yield */
+	uint32_t plain; /* PLAIN_*: value with which an idle call is a sched_yield */
 };
 
 struct runtime {
 	uint32_t families;
-	const char *marker; /* a symbol that only this one exports; NULL: any of the families */
+	const char *marker; /* a symbol that only this runtime exports; NULL: any of the families */
 	struct variable variables[VARIABLES];
 	struct setting settings[SETTINGS];
-	bool netmod_will_do; /* the variables are for want of its hook, or for threads: they make polling dearer */
+	bool netmod_will_do; /* variables slow polling: not set if a netmod's hook will serve all waits */
 	uint32_t hooks;
-	uint32_t locked; /* hooks that are called under the runtime's lock */
+	uint32_t locked; /* hooks that the runtime calls under its lock */
 	uint32_t burst;
 	bool yields_natively;
 	bool probes_spin; /* Probe and Mprobe make no idle call */
 };
 
-/* The first row that fits is the runtime's. */
+/* The runtimes. The first matching row counts. */
 static const struct runtime runtimes[] = {
         {.families = FAMILY(OPENMPI),
          .hooks = MPIWAIT_HOOK_OPAL | MPIWAIT_HOOK_OFI,
@@ -74,9 +72,9 @@ static const struct runtime runtimes[] = {
 
 struct idle idle;
 
-static const struct runtime *runtime; /* NULL: none that we know */
-static uint32_t variables_set;        /* bit per variable of its row: ours */
-static bool yields_plainly;           /* as far as the user has not set it otherwise */
+static const struct runtime *runtime; /* NULL: unknown */
+static uint32_t variables_set;        /* bit per variable of the row: set by idle_prepare */
+static bool yields_plainly;           /* the user did not change how an idle call yields */
 
 static const struct runtime *runtime_find(enum mpiwait_family family)
 {
@@ -86,7 +84,7 @@ static const struct runtime *runtime_find(enum mpiwait_family family)
 	return NULL;
 }
 
-/* MPICH reads each of its variables under three names. */
+/* Returns a variable of the environment. MPICH reads each of its variables under three names. */
 static const char *variable_get(const char *name)
 {
 	static const char *const prefixes[] = {"MPICH_", "MPIR_PARAM_"};
@@ -135,13 +133,13 @@ static bool netmod_is_ucx(void)
 	return !netmod || strcmp(netmod, "ucx") == 0;
 }
 
-/* The MPI library brings UCX along, and the user has not told it to use something else. */
+/* Returns true if the MPI library comes with UCX, and the user chose nothing else. */
 static bool ucx_is_likely(void)
 {
 	return next_symbol("ucp_worker_progress") && netmod_is_ucx();
 }
 
-/* The same of libfabric. */
+/* Returns true if the MPI library comes with libfabric, and the user chose nothing else. */
 static bool ofi_is_likely(void)
 {
 	const char *netmod = variable_get("MPIR_CVAR_CH4_NETMOD");
@@ -173,7 +171,7 @@ void idle_restore(void)
 	variables_set = 0;
 }
 
-/* Returns those of the hooks that the runtime calls as it has been told to. Loops before calls need none of them. */
+/* Returns the hooks that the runtime calls with the user's settings. Loops before calls need none. */
 static uint32_t hooks_called(uint32_t hooks)
 {
 	if (!yields_plainly)

@@ -1,24 +1,24 @@
 /*
- * libfabric: MPICH's ofi netmod and what is made of it (Cray MPICH, MVAPICH 4) read a completion queue at every poll of
- * their wait loop. A read that says -FI_EAGAIN is an idle poll, a completion is progress.
+ * ofi: the hook of libfabric. MPICH's ofi netmod and its derivatives (Cray MPICH, MVAPICH 4) read a completion queue at
+ * every poll of their wait loop. A read that returns -FI_EAGAIN is an idle poll; a completion is progress.
  *
- * MPI libraries reach fi_fabric by name, and all else by tables of operations that lead from there to a queue. The
- * library puts copies of these tables into the fabrics, domains, queues and counters that are opened through it. A copy
- * differs from the original in what opens the next object, reads a queue or a counter, and closes. Those are
- * taken from the original table at each call, as a provider may change it.
+ * MPI libraries reach fi_fabric by name, and everything else by tables of operations that lead from there to a queue.
+ * The library puts copies of these tables into the fabrics, domains, queues and counters that are opened through it. A
+ * copy differs from the original in the functions that open the next object, read a queue or a counter, and close. Each
+ * call takes the original function from the original table, since a provider may change it.
  *
- * Only fabrics that are opened once MPI starts are watched, and none that a provider opens for itself: a layered
- * provider reads such a queue under its own locks, also in a send. It opens them from inside of an opening, or from the
- * code of libfabric, where an MPI has asked the loader for fi_fabric (Intel MPI) and so passed by this one.
+ * Only fabrics opened after MPI starts are watched, and none that a provider opens for itself: a layered provider reads
+ * such a queue under its own locks, also in a send. A provider's fabric is recognised by its opening inside another
+ * opening, or from libfabric's code, if an MPI asked the loader for fi_fabric (Intel MPI) and so bypassed this one.
  *
- * Invariant: reading neither allocates nor locks, and asks the loader for nothing. A table of an unknown size stays as
- * it is, and so does one for which there is no place.
+ * Invariant: reading neither allocates nor locks, and asks the loader for nothing. A table of unknown size is not
+ * replaced, nor is one without a free entry for its object.
  *
- * MPICH reads with its lock held. Once a second thread has called MPI, nothing naps under that lock (act.c), and this
- * hook leaves all to sched_yield where the runtime calls that.
+ * MPICH reads with its lock held. After a second thread has called MPI, no thread naps under that lock (act.c), and
+ * this hook leaves waits to sched_yield if the runtime calls that.
  *
- * Open MPI reads queues from inside opal_progress, whose hook sees these polls. Only blocking sends of its mtl ofi poll
- * a queue without it, and this hook serves those.
+ * Open MPI reads queues inside opal_progress, whose hook sees these polls. Only blocking sends of its mtl ofi poll a
+ * queue outside of it; this hook serves them.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -31,27 +31,27 @@
 #include "preload/wait/wait.h"
 
 #define EXPORT  __attribute__((visibility("default")))
-#define TAKEN   512u /* objects at a time: MPICH has up to 64 interfaces of a domain, a queue and some counters each */
+#define TAKEN   512u /* objects at a time; MPICH has up to 64 interfaces of a domain, a queue and some counters each */
 #define VERSION "FABRIC_1.1"
 #define LATER   "FABRIC_1.8"
 
 enum kind { KIND_FABRIC, KIND_DOMAIN, KIND_QUEUE, KIND_COUNTER, KINDS };
 
-/* An object whose tables are replaced. */
+/* An entry: an object whose tables are replaced. */
 struct taken {
-	struct fabric_object *object; /* NULL: none, or it is being closed */
+	struct fabric_object *object; /* NULL: none, or the object is being closed */
 	struct fabric_table *original[FABRIC_TABLES];
-	uint64_t count; /* that the counter had last */
+	uint64_t count; /* latest value of a counter */
 	enum kind kind;
-	uint32_t opened; /* times: some providers have one fabric or domain for all who open one */
+	uint32_t opened; /* number of openings: some providers have one fabric or domain for all callers */
 	bool used;
 	struct fabric_table copy[FABRIC_TABLES];
 };
 
 static struct taken taken[TAKEN];
-static uint32_t reached; /* no place from that one on was ever used */
+static uint32_t reached; /* entries from this index on were never used */
 
-/* Openings that the thread is inside of. */
+/* Depth of openings in this thread. */
 static __thread uint32_t openings __attribute__((tls_model("initial-exec")));
 
 int ofi_fabric(void *attributes, struct fabric_object **ret_fabric, void *context);
@@ -62,7 +62,7 @@ static uint32_t reached_get(void)
 	return __atomic_load_n(&reached, __ATOMIC_ACQUIRE);
 }
 
-/* For objects whose tables another tool has replaced by copies of ours. */
+/* Finds an object's entry by its address, for objects whose tables another tool replaced by copies of ours. */
 static __attribute__((noinline)) struct taken *taken_search(const struct fabric_object *object)
 {
 	for (uint32_t i = 0; i < reached_get(); i++)
@@ -71,7 +71,7 @@ static __attribute__((noinline)) struct taken *taken_search(const struct fabric_
 	return NULL;
 }
 
-/* Returns the place whose copy is the object's table, NULL if that is another table. */
+/* Returns the entry whose copy is the object's table, NULL if the table is no copy of ours. */
 static inline struct taken *taken_by_table(struct fabric_object *object, unsigned table)
 {
 	uintptr_t copy = (uintptr_t)__atomic_load_n(&object->table[table], __ATOMIC_RELAXED);
@@ -83,14 +83,14 @@ static inline struct taken *taken_by_table(struct fabric_object *object, unsigne
 
 static inline struct taken *taken_of(struct fabric_object *object, unsigned table)
 {
-	struct taken *place = taken_by_table(object, table);
+	struct taken *entry = taken_by_table(object, table);
 
-	return __builtin_expect(place != NULL, 1) ? place : taken_search(object);
+	return __builtin_expect(entry != NULL, 1) ? entry : taken_search(object);
 }
 
-static inline fabric_operation *original(const struct taken *place, unsigned table, unsigned function)
+static inline fabric_operation *original(const struct taken *entry, unsigned table, unsigned function)
 {
-	return place ? __atomic_load_n(&place->original[table]->function[function], __ATOMIC_RELAXED) : NULL;
+	return entry ? __atomic_load_n(&entry->original[table]->function[function], __ATOMIC_RELAXED) : NULL;
 }
 
 static inline bool hook_serves(void)
@@ -99,7 +99,9 @@ static inline bool hook_serves(void)
 	       !(process.threaded && process.hooks & MPIWAIT_HOOK_YIELD);
 }
 
-/* Outside of blocking calls, completions tell of no progress: MPICH's Iprobe makes one at each poll. */
+/*
+ * Takes a poll's result. Outside of blocking calls completions are no progress: MPICH's Iprobe makes one at each poll.
+ */
 static inline void polled(bool idle_poll)
 {
 	struct wait *wait = &wait_self;
@@ -112,7 +114,7 @@ static inline void polled(bool idle_poll)
 		wait_idle(wait, MPIWAIT_HOOK_OFI);
 }
 
-/* A read of no entries says 0 for a queue that has some: nothing is known of it. */
+/* Takes a read's result. A read of no entries from a queue that has some returns 0, which tells nothing. */
 static inline ssize_t queue_polled(ssize_t found)
 {
 	if (found != 0)
@@ -136,81 +138,84 @@ static ssize_t queue_readfrom(struct fabric_object *queue, void *buffer, size_t 
 	return next ? queue_polled(next(queue, buffer, count, sources)) : -ENOSYS;
 }
 
-static inline bool counter_moved(struct taken *place, uint64_t count)
+static inline bool counter_moved(struct taken *entry, uint64_t count)
 {
-	if (__atomic_load_n(&place->count, __ATOMIC_RELAXED) == count)
+	if (__atomic_load_n(&entry->count, __ATOMIC_RELAXED) == count)
 		return false;
-	__atomic_store_n(&place->count, count, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->count, count, __ATOMIC_RELAXED);
 	return true;
 }
 
 static uint64_t counter_read(struct fabric_object *counter)
 {
-	struct taken *place = taken_of(counter, FABRIC_OWN);
-	fabric_count_function *next = (fabric_count_function *)original(place, FABRIC_OWN, FABRIC_READ);
+	struct taken *entry = taken_of(counter, FABRIC_OWN);
+	fabric_count_function *next = (fabric_count_function *)original(entry, FABRIC_OWN, FABRIC_READ);
 	uint64_t count = next ? next(counter) : 0;
 
 	if (next)
-		polled(!counter_moved(place, count));
+		polled(!counter_moved(entry, count));
 	return count;
 }
 
-static void place_free(struct taken *place)
+static void entry_free(struct taken *entry)
 {
-	__atomic_store_n(&place->object, NULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&place->used, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->object, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->used, false, __ATOMIC_RELEASE);
 }
 
-static void copies_put(struct taken *place, struct fabric_object *object)
+static void copies_put(struct taken *entry, struct fabric_object *object)
 {
-	__atomic_store_n(&place->object, object, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->object, object, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < FABRIC_TABLES; i++)
-		__atomic_store_n(&object->table[i], &place->copy[i], __ATOMIC_RELEASE);
+		__atomic_store_n(&object->table[i], &entry->copy[i], __ATOMIC_RELEASE);
 }
 
-/* The place is not found by its object's address any more: that may be another one's as soon as this one is closed. */
-static void originals_put(struct taken *place, struct fabric_object *object)
+/*
+ * Puts the original tables back. The entry is no longer found by the object's address, which another object may have as
+ * soon as this one is closed.
+ */
+static void originals_put(struct taken *entry, struct fabric_object *object)
 {
-	__atomic_store_n(&place->object, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->object, NULL, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < FABRIC_TABLES; i++)
-		if (object->table[i] == &place->copy[i])
-			__atomic_store_n(&object->table[i], place->original[i], __ATOMIC_RELEASE);
+		if (object->table[i] == &entry->copy[i])
+			__atomic_store_n(&object->table[i], entry->original[i], __ATOMIC_RELEASE);
 }
 
-/* An object that others have opened past us lives on, with its own tables. */
-static int object_close_last(struct taken *place, struct fabric_object *object, fabric_close_function *next)
+/* Closes an object that has one opening. If others opened it past us, it lives on, and gets the copies back. */
+static int object_close_last(struct taken *entry, struct fabric_object *object, fabric_close_function *next)
 {
 	int code;
 
-	originals_put(place, object);
+	originals_put(entry, object);
 	code = next(object);
 	if (code == 0)
-		place_free(place);
+		entry_free(entry);
 	else
-		copies_put(place, object);
+		copies_put(entry, object);
 	return code;
 }
 
 static int object_close(struct fabric_object *object)
 {
-	struct taken *place = taken_of(object, FABRIC_COMMON);
-	fabric_close_function *next = (fabric_close_function *)original(place, FABRIC_COMMON, FABRIC_CLOSE);
+	struct taken *entry = taken_of(object, FABRIC_COMMON);
+	fabric_close_function *next = (fabric_close_function *)original(entry, FABRIC_COMMON, FABRIC_CLOSE);
 	int code;
 
 	if (!next)
 		return -ENOSYS;
-	if (__atomic_load_n(&place->opened, __ATOMIC_RELAXED) <= 1)
-		return object_close_last(place, object, next);
+	if (__atomic_load_n(&entry->opened, __ATOMIC_RELAXED) <= 1)
+		return object_close_last(entry, object, next);
 	code = next(object);
 	if (code == 0)
-		__atomic_fetch_sub(&place->opened, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&entry->opened, 1, __ATOMIC_RELAXED);
 	return code;
 }
 
 static fabric_open_function domain_open, queue_open, counter_open;
 static fabric_domain2_function domain2_open;
 
-/* Each copy has these functions in place of the original's. */
+/* Functions of the copies that replace the originals'. */
 static const struct replacement {
 	enum kind kind;
 	unsigned index;
@@ -243,7 +248,7 @@ static bool object_is_known(const struct fabric_object *object, enum kind kind)
 	       table_is_known(object->table[FABRIC_OWN], least_bytes[kind]);
 }
 
-/* As many bytes as the table says that it has; what is beyond them is all zero. */
+/* Copies as many bytes as the table claims; the rest is zero. */
 static void table_copy(struct fabric_table *copy, const struct fabric_table *table)
 {
 	*copy = (struct fabric_table){.bytes = 0};
@@ -256,14 +261,14 @@ static void function_replace(struct fabric_table *copy, unsigned index, fabric_o
 		copy->function[index] = function;
 }
 
-static void copies_make(struct taken *place)
+static void copies_make(struct taken *entry)
 {
 	for (unsigned i = 0; i < FABRIC_TABLES; i++)
-		table_copy(&place->copy[i], place->original[i]);
-	function_replace(&place->copy[FABRIC_COMMON], FABRIC_CLOSE, (fabric_operation *)object_close);
+		table_copy(&entry->copy[i], entry->original[i]);
+	function_replace(&entry->copy[FABRIC_COMMON], FABRIC_CLOSE, (fabric_operation *)object_close);
 	for (size_t i = 0; i < sizeof(replacements) / sizeof(replacements[0]); i++)
-		if (replacements[i].kind == place->kind)
-			function_replace(&place->copy[FABRIC_OWN], replacements[i].index, replacements[i].function);
+		if (replacements[i].kind == entry->kind)
+			function_replace(&entry->copy[FABRIC_OWN], replacements[i].index, replacements[i].function);
 }
 
 static void reached_raise(uint32_t least)
@@ -275,7 +280,7 @@ static void reached_raise(uint32_t least)
 		;
 }
 
-static struct taken *place_claim(void)
+static struct taken *entry_claim(void)
 {
 	for (uint32_t i = 0; i < TAKEN; i++)
 		if (!__atomic_exchange_n(&taken[i].used, true, __ATOMIC_ACQ_REL)) {
@@ -285,45 +290,45 @@ static struct taken *place_claim(void)
 	return NULL;
 }
 
-/* An object at that address was closed past us. */
+/* Frees the entry of an object at that address that was closed past us. */
 static void stale_free(const struct fabric_object *object)
 {
-	struct taken *place = taken_search(object);
+	struct taken *entry = taken_search(object);
 
-	if (place)
-		place_free(place);
+	if (entry)
+		entry_free(entry);
 }
 
-static void place_fill(struct taken *place, struct fabric_object *object, enum kind kind)
+static void entry_fill(struct taken *entry, struct fabric_object *object, enum kind kind)
 {
-	place->kind = kind;
-	place->count = 0;
-	place->opened = 1;
+	entry->kind = kind;
+	entry->count = 0;
+	entry->opened = 1;
 	for (unsigned i = 0; i < FABRIC_TABLES; i++)
-		place->original[i] = object->table[i];
-	copies_make(place);
-	copies_put(place, object);
+		entry->original[i] = object->table[i];
+	copies_make(entry);
+	copies_put(entry, object);
 }
 
-/* Watches an object that was just opened, if it can be. */
+/* Watches an object that was just opened, if possible. */
 static void object_take(struct fabric_object *object, enum kind kind)
 {
-	struct taken *place = taken_by_table(object, FABRIC_OWN);
+	struct taken *entry = taken_by_table(object, FABRIC_OWN);
 
-	if (place) {
-		__atomic_fetch_add(&place->opened, 1, __ATOMIC_RELAXED);
+	if (entry) {
+		__atomic_fetch_add(&entry->opened, 1, __ATOMIC_RELAXED);
 		return;
 	}
 	stale_free(object);
 	if (object_is_known(object, kind))
-		place = place_claim();
-	if (place)
-		place_fill(place, object, kind);
+		entry = entry_claim();
+	if (entry)
+		entry_fill(entry, object, kind);
 	else
 		idle.misses_queues = true;
 }
 
-/* Ends an opening of the thread. */
+/* Ends an opening of the thread, and watches the object if it was the outermost one. */
 static int opening_end(int code, struct fabric_object **object, enum kind kind)
 {
 	if (--openings == 0 && code == 0 && *object)
@@ -375,13 +380,13 @@ static void *function_find(const char *name, const char *version, const void *ca
 	int saved = errno;
 	void *found = next_versioned(name, version, caller);
 
-	if (!found) /* the caller has ended in a jump to us: another's return address is there */
+	if (!found) /* the caller ended in a jump to us: the return address is another function's */
 		found = next_symbol_in("libfabric", name);
 	errno = saved;
 	return found;
 }
 
-/* Returns true if libfabric or a provider opens the fabric for itself. An MPI library may have libfabric in it. */
+/* Returns true if libfabric or a provider opens the fabric for itself. An MPI library may contain libfabric. */
 static bool is_provider(const void *caller)
 {
 	return (next_defines(caller, "fi_fabric") || next_defines(caller, "fi_prov_ini")) &&
@@ -400,7 +405,7 @@ EXPORT int ofi_fabric(void *attributes, struct fabric_object **ret_fabric, void 
 	return opening_end(next(attributes, ret_fabric, context), ret_fabric, KIND_FABRIC);
 }
 
-/* The next one calls fi_fabric, by name or not: that is an opening inside this one. */
+/* libfabric's fi_fabric2 calls fi_fabric, by name or not: an opening inside this one. */
 EXPORT int ofi_fabric2(void *info, struct fabric_object **ret_fabric, uint64_t flags, void *context)
 {
 	fabric2_function *next = (fabric2_function *)function_find("fi_fabric2", LATER, __builtin_return_address(0));
@@ -416,28 +421,31 @@ EXPORT int ofi_fabric2(void *info, struct fabric_object **ret_fabric, uint64_t f
 __asm__(".symver ofi_fabric, fi_fabric@@FABRIC_1.1");
 __asm__(".symver ofi_fabric2, fi_fabric2@@FABRIC_1.8");
 
-/* Returns true if both tables are of one library: the provider has put another one of its own into the object. */
-static bool table_is_the_providers(const struct taken *place, const struct fabric_table *table)
+/* Returns true if both tables are of one library: the provider put another of its own tables into the object. */
+static bool table_is_the_providers(const struct taken *entry, const struct fabric_table *table)
 {
-	return table_is_known(table, least_bytes[place->kind]) && next_is_alike(table, place->original[FABRIC_OWN]);
+	return table_is_known(table, least_bytes[entry->kind]) && next_is_alike(table, entry->original[FABRIC_OWN]);
 }
 
-/* Watches the queue again if its provider has chosen another table since, as OPX does when an endpoint is enabled. */
-static bool queue_watch(struct taken *place)
+/*
+ * Watches the queue again if its provider chose another table since, as OPX does when an endpoint is enabled. Returns
+ * true if the queue is watched.
+ */
+static bool queue_watch(struct taken *entry)
 {
-	struct fabric_object *object = __atomic_load_n(&place->object, __ATOMIC_ACQUIRE);
+	struct fabric_object *object = __atomic_load_n(&entry->object, __ATOMIC_ACQUIRE);
 	struct fabric_table *table;
 
-	if (!object || place->kind != KIND_QUEUE)
+	if (!object || entry->kind != KIND_QUEUE)
 		return false;
 	table = object->table[FABRIC_OWN];
 	if (table->function[FABRIC_READ] == (fabric_operation *)queue_read)
 		return true;
-	if (!table_is_the_providers(place, table))
+	if (!table_is_the_providers(entry, table))
 		return false;
-	place->original[FABRIC_OWN] = table;
-	copies_make(place);
-	__atomic_store_n(&object->table[FABRIC_OWN], &place->copy[FABRIC_OWN], __ATOMIC_RELEASE);
+	entry->original[FABRIC_OWN] = table;
+	copies_make(entry);
+	__atomic_store_n(&object->table[FABRIC_OWN], &entry->copy[FABRIC_OWN], __ATOMIC_RELEASE);
 	return true;
 }
 

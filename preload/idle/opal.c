@@ -1,11 +1,11 @@
 /*
- * Open MPI's wait loop calls opal_progress, which calls sched_yield when it found nothing to do and yielding is on.
- * Both are ours. A yield inside opal_progress is an idle poll; a return of opal_progress without one is progress (it
- * returns void in 4.1, so its result cannot be asked). Any other sched_yield goes to the kernel: who calls it tells
- * (yield.c).
+ * opal: the hook of Open MPI. Its wait loop calls opal_progress, which calls sched_yield if it found nothing to do and
+ * yielding is on. The library has both functions. A yield inside opal_progress is an idle poll; a return of
+ * opal_progress without one is progress. Its result is not used: in 4.1 it is void. Any other sched_yield goes to the
+ * kernel; the caller's address tells them apart (yield.c).
  *
- * Open MPI 5 has a setting for its idle polls: with threads_pthreads_yield_strategy=nanosleep they sleep, and no hook
- * sees them. Other builds leave them to a library of user-level threads. The library switches nothing on there.
+ * Open MPI 5 can sleep in its idle polls, with threads_pthreads_yield_strategy=nanosleep, where no hook sees them.
+ * Other builds leave them to a library of user-level threads. The library switches on nothing in these cases.
  */
 #include <stddef.h>
 
@@ -37,7 +37,7 @@ static __attribute__((noinline)) progress_function *progress_find(void)
 	return found;
 }
 
-/* Before anything that acts: nothing to note yet. */
+/* Forwards a call before the library acts: nothing is noted yet. */
 static __attribute__((noinline)) uintptr_t progress_first(void)
 {
 	progress_function *next = progress_find();
@@ -60,7 +60,7 @@ EXPORT uintptr_t opal_progress(void)
 	return result;
 }
 
-/* Asks for the value that Open MPI has settled on, by its environment, files or command line. */
+/* Returns true if idle polls yield, by the value that Open MPI took from its environment, files or command line. */
 static bool strategy_is_yield(void)
 {
 	int (*find)(const char *, int *) = (int (*)(const char *, int *))next_symbol("mca_base_var_find_by_name");
@@ -74,7 +74,7 @@ static bool strategy_is_yield(void)
 	return get(variable, &strategy, NULL, NULL) == 0 && strategy && *strategy == 0;
 }
 
-/* Yielding that was on already is the runtime's own remedy for having more ranks than cores: the cores are shared. */
+/* If yielding was on already, Open MPI runs more ranks than cores: the cores are shared. */
 bool idle_opal_switch_on(void)
 {
 	bool (*set_yield)(bool) = (bool (*)(bool))next_symbol("opal_progress_set_yield_when_idle");

@@ -1,12 +1,13 @@
 /*
- * UCX: MPICH's wait loop calls ucp_worker_progress at every poll, which returns how much it found; 0 is an idle poll.
+ * ucx: the hook of UCX. MPICH's wait loop calls ucp_worker_progress at every poll, which returns how much it found; 0
+ * is an idle poll.
  *
- * MPICH calls it with the runtime's lock held. Once a second thread has called MPI, nothing naps under that lock
- * (act.c), and this hook leaves all to sched_yield where the runtime calls that.
+ * MPICH calls it with the runtime's lock held. After a second thread has called MPI, no thread naps under that lock
+ * (act.c), and this hook leaves waits to sched_yield if the runtime calls that.
  *
- * Under Open MPI only progress is noted: its UCX loops poll this function 99 times for each opal_progress, so naps
- * here would starve everything else that opal_progress drives. Its yields serve, and what it polls here in vain counts
- * among the first idle polls of a call.
+ * Under Open MPI this hook only notes progress. Open MPI's UCX loops poll this function 99 times for each
+ * opal_progress: naps here would starve everything else that opal_progress drives. Open MPI's yields serve instead;
+ * vain polls here count among the first idle polls of a call.
  */
 #include <stddef.h>
 
@@ -39,7 +40,7 @@ static inline bool hook_serves(void)
 	return process.hooks & MPIWAIT_HOOK_UCP && !(process.threaded && process.hooks & MPIWAIT_HOOK_YIELD);
 }
 
-/* Inside MPI_Init, or in a program that uses UCX without MPI: nothing to note. */
+/* Forwards a call inside MPI_Init, or of a program that uses UCX without MPI: nothing to note. */
 static __attribute__((noinline)) unsigned int progress_first(void *worker)
 {
 	progress_function *next = progress_find();

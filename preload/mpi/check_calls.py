@@ -25,7 +25,7 @@ from typing import NamedTuple
 VOLUMES = "NONE|FIRST|SECOND|EACH|LOCAL|NEIGHBOR|NEIGHBOR_EACH|ONE"
 ROW = re.compile(
     r"^CALL\((\w+), (\d+), (?:WAIT|TIME|MARK), (NEWER_)?(LARGE|PLAIN|VARIADIC), \w+, "
-    rf'"([bnNVotTpcwfrRqkQ.]*)", ({VOLUMES})\)$', re.M)
+    rf'"([bnNVotTpcwfrRqkQv.]*)", ({VOLUMES})\)$', re.M)
 PROTOTYPE = re.compile(r"\bint\s+(MPI_\w+)\s*\(")
 COMPILERS = ["mpicc", "mpicc.openmpi", "mpicc.mpich", "mpicc_abi"]
 # What a letter of a signature stands for: the argument's type, and its type in name_c.
@@ -34,7 +34,7 @@ LETTERS = {
     "o": ("int*", "MPI_Count*"), "t": ("MPI_Datatype", "MPI_Datatype"), "T": ("MPI_Datatype*", "MPI_Datatype*"),
     "p": ("int", "int"), "c": ("MPI_Comm", "MPI_Comm"), "w": ("MPI_Win", "MPI_Win"), "f": ("MPI_File", "MPI_File"),
     "r": ("MPI_Request*", "MPI_Request*"), "R": ("MPI_Request*", "MPI_Request*"), "k": ("int", "int"),
-    "q": ("MPI_Request*", "MPI_Request*"), "Q": ("MPI_Request*", "MPI_Request*"),
+    "q": ("MPI_Request*", "MPI_Request*"), "Q": ("MPI_Request*", "MPI_Request*"), "v": ("int*", "int*"),
 }
 PLACES = ["/usr/lib/*/openmpi/include", "/usr/include/*/mpich", "/usr/lib64/*/include", "/usr/include/*-x86_64"]
 

@@ -1,6 +1,4 @@
-/*
- * Which clock it is. Its invariant stands in clock.h.
- */
+/* Chooses the clock. Invariant: clock.h. */
 #include "preload/process/clock.h"
 
 struct clock_tsc clock_tsc;

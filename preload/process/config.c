@@ -1,6 +1,6 @@
 /*
- * Parses MPI_WAIT_CONFIG. Invariant: strict; what is not wholly understood makes the library inert, so that a library
- * and a plugin of different releases never half understand each other.
+ * Parses MPI_WAIT_CONFIG. Invariant: strict. A text that is not wholly understood makes the library inert, so that a
+ * library and a plugin of different releases never half understand each other.
  */
 #include "preload/process/config.h"
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define SPAN_NS     UINT64_C(3600000000000) /* no time in a policy is longer than an hour */
+#define SPAN_NS     UINT64_C(3600000000000) /* an hour: no time in a policy is longer */
 #define EVENT_NS    UINT64_C(10000000)
 #define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
 #define RANKS_MAX   UINT64_C(16777216)
@@ -18,7 +18,7 @@ const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES] = {
 #include "preload/contract/rungs.def"
 };
 
-/* A piece of the text, not terminated. */
+/* A piece of the text, without a terminator. */
 struct span {
 	const char *at;
 	size_t length;
@@ -98,13 +98,13 @@ static bool rungs_parse(struct span span, uint32_t *ret)
 	return true;
 }
 
-/* The next number of a list with colons. A list that has been read to its end has none. */
+/* Parses the next number of a list with colons. Returns false at the end of the list. */
 static bool next_number(const char **cursor, const char *end, uint64_t max, uint64_t *ret)
 {
 	return *cursor < end && number_parse(span_until(cursor, end, ':'), max, ret);
 }
 
-/* FD:DEV:INO */
+/* Parses FD:DEV:INO. */
 static bool descriptor_parse(struct span span, int *ret_fd, uint64_t *ret_dev, uint64_t *ret_ino)
 {
 	const char *cursor = span.at, *end = span.at + span.length;
@@ -117,7 +117,7 @@ static bool descriptor_parse(struct span span, int *ret_fd, uint64_t *ret_dev, u
 	return cursor == end;
 }
 
-/* ID:KEY */
+/* Parses ID:KEY. */
 static bool notes_parse(struct span span, struct config *config)
 {
 	const char *cursor = span.at, *end = span.at + span.length;
@@ -139,7 +139,7 @@ static bool cpufreq_parse(struct span span, struct config *config)
 	return leased && descriptor_parse(board, &config->cpufreq_fd, &config->cpufreq_dev, &config->cpufreq_ino);
 }
 
-/* Ranges of tasks, "4-7,12", each below size. */
+/* Parses ranges of tasks, "4-7,12", each below the number of tasks. */
 static bool ranges_parse(const char *cursor, const char *end, struct config_near *near)
 {
 	while (cursor < end && near->ranges < CONFIG_NEAR_MAX) {

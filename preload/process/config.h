@@ -1,4 +1,4 @@
-/* MPI_WAIT_CONFIG, parsed: what the plugin tells the library. Its format stands in contract/config_format.h. */
+/* MPI_WAIT_CONFIG, parsed: what the plugin tells the library. contract/config_format.h has the format. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,12 +14,13 @@ struct config_range {
 };
 
 struct config_near {
-	uint32_t size; /* 0: not known */
+	uint32_t size; /* number of the step's tasks, 0: unknown */
 	uint32_t rank;
 	uint32_t ranges;
 	struct config_range range[CONFIG_NEAR_MAX];
 };
 
+/* The parsed variable; members are its fields. */
 struct config {
 	uint32_t rungs; /* bit per enum mpiwait_rung */
 	uint64_t spin_ns;
@@ -28,7 +29,7 @@ struct config {
 	uint64_t max_ns;
 	uint64_t rma_ns;
 	uint64_t event_ns;
-	uint64_t slowdown_ppm; /* 0: there is no account */
+	uint64_t slowdown_ppm; /* 0: no account */
 	bool shared;
 	bool profile;
 	bool ibarrier;
@@ -36,7 +37,7 @@ struct config {
 	bool sites;
 	bool path;
 	bool umwait_c02;
-	uint64_t tsc_khz; /* 0: the TSC is not the clock */
+	uint64_t tsc_khz; /* 0: the clock is the kernel's */
 	uint64_t umwait_max_ns;
 	int segment_fd; /* -1: none */
 	uint64_t segment_dev;
@@ -51,7 +52,7 @@ struct config {
 	struct config_near near;
 };
 
-/* What each rung is called here and in policies, whether this release has it or not; by enum mpiwait_rung. */
+/* Names of the rungs here and in policies, also of those that this release lacks; by enum mpiwait_rung. */
 extern const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES];
 
 /*

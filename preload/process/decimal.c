@@ -1,4 +1,4 @@
-/* Writes numbers. Its contract stands in decimal.h. */
+/* Writes numbers. Contract: decimal.h. */
 #include "preload/process/decimal.h"
 
 char *decimal_write(char *at, uint32_t number)

@@ -1,4 +1,4 @@
-/* Finds descriptors again. Its invariant stands in inherited.h. */
+/* Finds descriptors again. Invariant: inherited.h. */
 #include "preload/process/inherited.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "preload/process/decimal.h"
 
-/* System call: fstat itself is either newer than glibc 2.17 or, before 2.33, no function at all. */
+/* A raw system call: fstat is newer than glibc 2.17, or before 2.33 no function at all. */
 static bool is_the_one(int fd, const struct inherited *inherited)
 {
 	struct stat status;
@@ -46,7 +46,7 @@ int inherited_find(const struct inherited *inherited, bool *ret_opened)
 			continue;
 		found = (int)numbers[i];
 		if (found >= INHERITED_FIRST)
-			ioctl(found, FIOCLEX); /* fcntl is newer than glibc 2.17 where file offsets have 64 bits */
+			ioctl(found, FIOCLEX); /* fcntl is newer than glibc 2.17 if file offsets have 64 bits */
 	}
 	for (int i = 0; i < 2 && found < 0 && inherited->task > 0; i++) {
 		found = open_again(inherited, numbers[i]);

@@ -1,4 +1,4 @@
-/* Renames the library in LD_PRELOAD. Its invariant stands in named.h. */
+/* Renames the library in LD_PRELOAD. Invariant: named.h. */
 #include "preload/process/named.h"
 
 #include <errno.h>
@@ -16,15 +16,15 @@
 
 #define VARIABLE      "LD_PRELOAD="
 #define BY_DESCRIPTOR "/proc/self/fd/"
-#define TEXT_MAX      4096 /* a longer list stays as it is */
-#define LINK_BYTES    32   /* such a link of /proc */
+#define TEXT_MAX      4096 /* bytes; a longer list is not changed */
+#define LINK_BYTES    32   /* bytes of a link like /proc/self/fd/3 */
 
 extern char **environ;
 
-/* In the environment for as long as the process lives. */
+/* The new variable. It stays in the environment while the process lives. */
 static char renamed[TEXT_MAX];
 
-/* System call: see inherited.c. */
+/* A raw system call: see inherited.c. */
 static bool file_of(const char *path, struct stat *ret_status)
 {
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -42,7 +42,7 @@ static bool is_file(const char *path, const struct stat *file)
 	return file_of(path, &status) && status.st_dev == file->st_dev && status.st_ino == file->st_ino;
 }
 
-/* Writes the path of that link of /proc, if a list can have it and it leads to the file. Returns its length or 0. */
+/* Writes the link's target, if a list can contain it and it leads to the file. Returns its length or 0. */
 static size_t path_find(const char *link, const struct stat *file, char *path, size_t size)
 {
 	ssize_t length = readlink(link, path, size - 1);
@@ -53,7 +53,10 @@ static size_t path_find(const char *link, const struct stat *file, char *path, s
 	return path[0] == '/' && !strpbrk(path, ": ") && is_file(path, file) ? (size_t)length : 0;
 }
 
-/* Writes the same link with this process's number. Returns its length, or 0 where children could not follow it. */
+/*
+ * Writes the link with this process's number in place of "self". Returns its length, or 0 if children could not follow
+ * it.
+ */
 static size_t number_find(const char *link, const struct stat *file, char *path, size_t size)
 {
 	if (size < 2 * LINK_BYTES || prctl(PR_GET_DUMPABLE) != 1)
@@ -75,7 +78,10 @@ static size_t name_find(const char *link, bool by_path, char *name, size_t size)
 	return number_find(link, &file, name, size);
 }
 
-/* Copies the variable with a better name in place of the entry at that offset. Returns false without one, or room. */
+/*
+ * Copies the variable with a better name for the entry at that offset. Returns false if there is no better name, or no
+ * room.
+ */
 static bool variable_rename(const char *variable, size_t before, bool by_path)
 {
 	size_t entry = strcspn(variable + before, ": "), rest = strlen(variable) - before - entry, length;

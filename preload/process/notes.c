@@ -1,4 +1,4 @@
-/* Writes notes to root. Their contract stands in process/notes.h. */
+/* Writes notes to root. Contract: process/notes.h. */
 #include "preload/process/notes.h"
 
 #include <errno.h>

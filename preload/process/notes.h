@@ -1,11 +1,11 @@
-/* Notes to root, seen by the process that writes one: preload/contract/notes.h. */
+/* Notes to root, from the process that writes them: preload/contract/notes.h. */
 #pragma once
 
 #include "preload/contract/notes.h"
 #include "preload/process/config.h"
 
 /*
- * Counts the process under `note` on the step's page. Does nothing where the configuration names no page, and where the
- * page cannot be reached, as in an IPC namespace of the job's own. Keeps errno.
+ * Counts the process under `note` on the step's page. Does nothing if the configuration names no page, or if the page
+ * cannot be reached, as from a job's own IPC namespace. Keeps errno.
  */
 void notes_add(const struct config *config, enum mpiwait_note note);

@@ -1,6 +1,4 @@
-/*
- * Phases of the program. What a level means stands in phase.h.
- */
+/* Phases of the program. Contract: phase.h. */
 #include "preload/process/phase.h"
 
 #include <stdbool.h>
@@ -9,19 +7,21 @@
 #include "preload/process/process.h"
 
 #define LEVEL_FLUSH 2
-#define LEVEL_PHASE 3 /* the least that names one */
+#define LEVEL_PHASE 3 /* least level that names a phase */
 
-/* Whether that place in the table is the level's now: it was, or was nobody's. Two threads may come at the same time.
+/*
+ * Takes an entry of the table for the level if it is free. Returns true if the entry is the level's now. Two threads
+ * may try at the same time.
  */
-static bool level_take(int32_t *place, int32_t level)
+static bool level_take(int32_t *entry, int32_t level)
 {
 	int32_t found = 0;
 
-	return __atomic_compare_exchange_n(place, &found, level, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+	return __atomic_compare_exchange_n(entry, &found, level, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
 	       found == level;
 }
 
-static uint32_t place_of(struct mpiwait_phases *phases, int32_t level)
+static uint32_t index_of(struct mpiwait_phases *phases, int32_t level)
 {
 	if (level < LEVEL_PHASE)
 		return MPIWAIT_PHASE_NONE;
@@ -40,16 +40,16 @@ void phase_tell(int level)
 {
 	struct mpiwait_phases *phases;
 	uint64_t now_ns, since_ns;
-	uint32_t place, before;
+	uint32_t index, before;
 
 	if (!(process_mode() & PROCESS_PROFILES) || level == LEVEL_FLUSH)
 		return;
 	phases = &process.slot->phases;
-	place = place_of(phases, level);
+	index = index_of(phases, level);
 	now_ns = clock_read_ns(CLOCK_MONOTONIC);
 	since_ns = __atomic_exchange_n(&phases->since_ns, now_ns, __ATOMIC_RELAXED);
-	before = __atomic_exchange_n(&process.phase, place, __ATOMIC_RELAXED);
-	__atomic_store_n(&phases->place, place, __ATOMIC_RELAXED);
+	before = __atomic_exchange_n(&process.phase, index, __ATOMIC_RELAXED);
+	__atomic_store_n(&phases->place, index, __ATOMIC_RELAXED);
 	if (now_ns > since_ns)
 		__atomic_fetch_add(&phases->time_ns[before], now_ns - since_ns, __ATOMIC_RELAXED);
 }

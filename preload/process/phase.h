@@ -1,21 +1,20 @@
 /*
- * The phase of the program that this rank is in, as the program says by MPI_Pcontrol(level, ...). Under profile the
- * waits are summed by phase.
+ * Phase: the program's phase that this rank is in, named by MPI_Pcontrol(level, ...). Under profile, waits are summed
+ * by phase.
  *
  * MPI gives three levels a meaning for every tool, and leaves all others to the program:
  *
- *     0, 1       profiling off and on: the phase is over, and the rank is in none; so it is by a negative level, with
- *                which IPM ends a region
- *     2          flush: changes nothing
- *     3 and on   the phase of that number begins, and whatever phase there was is over
+ *     0, 1       profiling off and on: the phase ends, and the rank is in none. A negative level does the same; IPM
+ * ends regions with it 2          flush: changes nothing 3 and on   the phase with that number begins, and the current
+ * one ends
  *
- * A phase is the process's, whichever thread says so. What may follow the level is not looked at: a region's name, in
- * IPM, is the user's text.
+ * The process has one phase, whichever thread names it. Arguments behind the level are ignored: in IPM a region's name,
+ * which is the user's text.
  */
 #pragma once
 
-/* At the start, once there is a slot: the rank is in no phase. */
+/* Starts in no phase. To be called when the process has its slot. */
 void phase_start(void);
 
-/* The program has said so. Without profile nothing is done. */
+/* Takes the program's level. Does nothing without profile. */
 void phase_tell(int level);

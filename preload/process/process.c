@@ -1,6 +1,4 @@
-/*
- * The state of the process. Its invariant stands in process.h.
- */
+/* The state of the process. Invariant: process.h. */
 #include "preload/process/process.h"
 
 #include <stddef.h>

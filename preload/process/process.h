@@ -1,8 +1,8 @@
 /*
- * What holds for the whole process: the configuration, the slot, and whether the library acts at all.
+ * Process: the state of the whole process, its configuration, its slot, and whether the library acts.
  *
- * Invariant: where process_mode() says so the library acts, in the process that called MPI_Init and in no child of it.
- * Elsewhere it only forwards. What makes it start and end is wrap/start.h.
+ * Invariant: the library acts if process_mode() says so, in the process that called MPI_Init and in no child of it.
+ * Otherwise it only forwards. wrap/start.h starts and ends it.
  */
 #pragma once
 
@@ -14,7 +14,10 @@
 #include "preload/contract/stats.h"
 #include "preload/process/config.h"
 
-/* PROCESS_PREWAITS and PROCESS_PRESLEEPS are of a single call: see prewait.h, presleep.h. PROCESS_LOOPS: see loop.h. */
+/*
+ * Bits of a mode. PROCESS_PREWAITS and PROCESS_PRESLEEPS belong to single calls (prewait.h, presleep.h), PROCESS_LOOPS
+ * to loop.h.
+ */
 enum {
 	PROCESS_INERT = 0,
 	PROCESS_ACTS = 1,
@@ -25,24 +28,25 @@ enum {
 	PROCESS_PRESLEEPS = 16
 };
 
-/* Lives on a page that the kernel hands to a forked child as zeros: so a child is inert without being asked. */
+/* The process's mode, on a page that a forked child finds zeroed: the child is inert without being asked. */
 struct process_guard {
-	uint32_t mode; /* PROCESS_ACTS, with PROCESS_PROFILES and PROCESS_LOOPS or without */
+	uint32_t mode; /* PROCESS_ACTS, perhaps with PROCESS_PROFILES and PROCESS_LOOPS */
 };
 
+/* The state of the process. */
 struct process {
 	struct config config;
 	struct ladder_policy policy;
-	struct forecast *forecasts; /* MPIWAIT_LANES of them; NULL: nothing is forecast, and naps are not paid for */
-	uint64_t opened_ns;         /* when accounts were opened */
+	struct forecast *forecasts; /* MPIWAIT_LANES forecasts; NULL: no forecasts, and no account for naps */
+	uint64_t opened_ns;         /* time when the accounts were opened */
 	struct mpiwait_slot *slot;
-	uint32_t hooks;           /* MPIWAIT_HOOK_* that may spend time; none until Init has returned */
+	uint32_t hooks;           /* MPIWAIT_HOOK_* that may spend time; none before Init returns */
 	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
-	uint32_t burst;           /* quiet polls that it takes before time may be spent */
+	uint32_t burst;           /* quiet polls before time may be spent */
 	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
-	uint32_t phase;           /* the place of the program's, in the tables of contract/stats.h: phase.h */
-	bool silent;              /* the runtime does not say when it has made progress */
-	bool unhooked;            /* no hook serves: forecasts are for sleeps before calls alone (presleep.h) */
+	uint32_t phase;           /* index of the program's phase in the tables of contract/stats.h (phase.h) */
+	bool silent;              /* the runtime does not tell its progress */
+	bool unhooked;            /* no hook serves: forecasts only serve sleeps before calls (presleep.h) */
 	bool threaded;            /* a second thread has called MPI */
 	bool starting;            /* inside the first Init */
 };
@@ -50,23 +54,24 @@ struct process {
 extern struct process_guard *process_guard;
 extern struct process process;
 
+/* Returns PROCESS_INERT, or bits of what the library does in this process. */
 static inline uint32_t process_mode(void)
 {
 	return process_guard->mode;
 }
 
-/* Whether waits that hooks see are forecast, and their naps paid for. */
+/* Returns true if waits that hooks see are forecast, and their naps charged to the account. */
 static inline bool process_has_account(void)
 {
 	return process.forecasts != NULL && !process.unhooked;
 }
 
-/* Gives the guard a page of its own. Returns whether a forked child will find zeros there. */
+/* Gives the guard a page of its own. Returns true if a forked child will find it zeroed. */
 bool process_guard_make(void);
 
-/* Sets a MPIWAIT_FLAG_* in the slot, or a MPIWAIT_HOOK_*: that hook has served. */
+/* Set a MPIWAIT_FLAG_* in the slot, or the MPIWAIT_HOOK_* of a hook that has served. */
 void process_flag(uint32_t flag);
 void process_hook(uint32_t hook);
 
-/* From now on waits do not rely on being woken. */
+/* Makes waits not rely on being woken from now on. */
 void process_event_end(void);

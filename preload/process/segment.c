@@ -1,6 +1,4 @@
-/*
- * Maps the stats segment and claims a slot. Its invariant stands in segment.h.
- */
+/* Maps the stats segment and claims a slot. Invariant: segment.h. */
 #include "preload/process/segment.h"
 
 #include <errno.h>
@@ -17,7 +15,7 @@
 
 static struct mpiwait_slot slot_private;
 
-/* System call: fstat itself is either newer than glibc 2.17 or, before 2.33, no function at all. */
+/* A raw system call: fstat is newer than glibc 2.17, or before 2.33 no function at all. */
 static int fd_stat(int fd, struct stat *ret_status)
 {
 	return (int)syscall(SYS_fstat, fd, ret_status);
@@ -37,7 +35,7 @@ static bool header_is_good(int fd, struct mpiwait_header *ret_header)
 	       (uint64_t)status.st_size >= mpiwait_segment_size(ret_header->slot_count);
 }
 
-/* A part of the segment, which need not begin at a page; NULL: it cannot be mapped. */
+/* Maps a part of the segment, which need not begin at a page. NULL: it cannot be mapped. */
 static void *window_map(int fd, uint64_t offset, size_t size)
 {
 	size_t before = (size_t)(offset % (uint64_t)getpagesize());
@@ -46,7 +44,7 @@ static void *window_map(int fd, uint64_t offset, size_t size)
 	return window == MAP_FAILED ? NULL : window + before;
 }
 
-/* The number of the caller's slot, 0 to header.slot_count - 1, or -1. */
+/* Claims the caller's slot. Returns its index, 0 to slot_count - 1, or -1. */
 static int64_t index_claim(int fd, uint32_t slot_count)
 {
 	struct mpiwait_header *header = window_map(fd, 0, sizeof(*header));
@@ -60,8 +58,8 @@ static int64_t index_claim(int fd, uint32_t slot_count)
 }
 
 /*
- * Of the many slots only the caller's, and its sizes only where they are wanted: address space may be limited. A slot
- * that is not free any more, though just handed out, was written by somebody who does not keep the rules.
+ * Maps only the caller's slot, and its sizes only if they are wanted: address space may be limited. A slot that is not
+ * free, though just claimed, was written by somebody who breaks the rules, and is not used.
  */
 static struct mpiwait_slot *segment_map(int fd, uint32_t slot_count, struct mpiwait_sizes **ret_sizes)
 {

@@ -1,8 +1,8 @@
 /*
- * The stats segment, seen by the rank: finds it, checks it, claims one slot of it.
+ * Segment: the stats segment from the rank's side. Finds it, checks it, and claims a slot in it.
  *
- * Invariant: there always is a slot to write to. Without a segment, with a bad one or with a full one it is a private
- * one that nobody reads, so that waiting stays cheap and only the count is lost.
+ * Invariant: there always is a slot to write to. Without a segment, or with a bad or full one, it is a private slot
+ * that nobody reads: waiting stays cheap, and only the counts are lost.
  */
 #pragma once
 
@@ -10,25 +10,26 @@
 #include "preload/process/config.h"
 
 /*
- * Claims a slot: in the segment that the configuration names, where its descriptor still is that segment or can be
- * opened again through the task that surely holds it. The inherited descriptor, if it is ours, is closed on exec from
- * now on. Called once per process. Keeps errno. The mapping is never undone.
+ * Claims a slot in the configured segment, if its descriptor still is that segment or can be opened again through the
+ * task that surely holds it; otherwise returns the private slot. An inherited descriptor is set close-on-exec. Called
+ * once per process. Keeps errno. The mapping is permanent.
+ *
  * *ret_sizes: under profile, where the slot's message sizes are counted; untouched with the private slot, which has
- * none. A segment that was given and is not found any more is noted (process/notes.h).
+ * none. A configured segment that cannot be found is noted (process/notes.h).
  */
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes);
 
 /*
- * Returns the words by which threads on the first count CPUs ask for their core's frequency (contract/lease.h), or NULL
- * if there is no segment. May change errno. The mapping is never undone.
+ * Returns the words by which threads on the first `count` CPUs ask for their core's frequency (contract/lease.h), or
+ * NULL without a segment. May change errno. The mapping is permanent.
  */
 uint64_t *segment_words(const struct config *config, uint32_t count);
 
-/* The segment, opened once more to read what all its ranks say. */
+/* The segment, opened once more to read what all its ranks claim. */
 struct segment_view {
 	int fd;
 	bool opened;
-	uint32_t slots; /* as many as were claimed, and there are */
+	uint32_t slots; /* slots that were claimed, at most as many as there are */
 	uint32_t slot_count;
 };
 
@@ -36,13 +37,13 @@ struct segment_view {
 bool segment_view_open(const struct config *config, struct segment_view *ret_view);
 void segment_view_close(const struct segment_view *view);
 
-/* Maps a part of the segment to read; NULL: it cannot be mapped. segment_unmap ends it. */
+/* Maps a part of the segment for reading; NULL: it cannot be mapped. segment_unmap ends it. */
 const struct mpiwait_slot *segment_view_slot(const struct segment_view *view, uint32_t index);
 const struct mpiwait_sizes *segment_view_sizes(const struct segment_view *view, uint32_t index);
 void segment_unmap(const void *part, size_t size);
 
-/* Maps the header, for good; NULL: there is no segment. May change errno. */
+/* Maps the header permanently; NULL without a segment. May change errno. */
 struct mpiwait_header *segment_header(const struct config *config);
 
-/* The private slot. */
+/* Returns the private slot. */
 struct mpiwait_slot *segment_private(void);

@@ -1,6 +1,4 @@
-/*
- * Trust in wake-ups. Pure; its invariant stands in event.h.
- */
+/* Trust in wake-ups. Pure. Invariant: event.h. */
 #include "preload/rung/event.h"
 
 #define STRIKES_LOST 16u

@@ -1,13 +1,14 @@
 /*
- * event: sleeps until UCX has something to do, at most for a given time. Contexts are asked for wake-up support when
- * they are made, and their workers for descriptors; ucp_worker_arm before each sleep makes the sender signal.
+ * event: sleeps until UCX has something to do, at most for a given time. The library asks for wake-up support when
+ * contexts are made, and for the descriptors of their workers. ucp_worker_arm before each sleep makes the sender
+ * signal.
  *
- * Only a worker whose context was asked for wake-ups, by us or by its own user, is asked for its descriptor: of any
- * other UCX prints an error line.
+ * Only a worker whose context has wake-up support, by us or by its own user, is asked for its descriptor: for any other
+ * UCX prints an error.
  *
- * Invariant: only where everything that a wait may wait for comes through UCX workers that can wake: Open MPI with its
- * pml ucx. (MPICH over UCX has its own shared memory, which wakes nobody.) A context is asked for nothing where that
- * could cost it a transport: wake-up support deselects those that lack it.
+ * Invariant: the rung is used only if everything that a wait may wait for comes through UCX workers that can wake: Open
+ * MPI with its pml ucx. (MPICH over UCX has its own shared memory, which wakes nobody.) A context is not asked for
+ * wake-ups if that could cost it a transport: wake-up support deselects transports without it.
  */
 #include "preload/rung/rung.h"
 
@@ -29,14 +30,14 @@
 #define UCS_ERR_UNSUPPORTED (-22)
 #define FIELD_FEATURES      1u
 #define FEATURE_WAKEUP      (1u << 4)
-#define UCX_MINOR_LEAST     10 /* 1.x: shared memory does not wake before that */
+#define UCX_MINOR_LEAST     10 /* 1.x; before it, shared memory does not wake */
 #define WORKERS             8
 #define SIGSET_BYTES        8
 
-/* ucp_params_t is this far known: eight bytes for each bit of its mask, and for the mask. */
-#define PARAMS_FIELDS 10 /* up to UCX 1.20 */
+/* The known part of ucp_params_t: eight bytes for its mask and for each bit of the mask. */
+#define PARAMS_FIELDS 10 /* fields up to UCX 1.20 */
 
-/* Of struct mca_base_component_t, the same in Open MPI 2 to 5. */
+/* Offsets in struct mca_base_component_t, the same in Open MPI 2 to 5. */
 #define COMPONENT_TYPE 40
 #define COMPONENT_NAME 84
 
@@ -49,13 +50,13 @@ int ucp_worker_create(void *context, const void *params, void **ret_worker);
 void ucp_worker_destroy(void *worker);
 
 static struct worker {
-	void *worker; /* NULL: a free place */
+	void *worker; /* NULL: a free entry */
 	int descriptor;
 } workers[WORKERS];
 
-static void *contexts[WORKERS]; /* with wake-up support; NULL: a free place */
+static void *contexts[WORKERS]; /* contexts with wake-up support; NULL: a free entry */
 
-static bool mute; /* some worker cannot wake, or found no place */
+static bool mute; /* some worker cannot wake, or found no free entry */
 static int (*arm)(void *worker);
 
 static void *ucx_symbol(const char *name)
@@ -76,7 +77,7 @@ static bool version_is_good(void)
 	return major > 1 || (major == 1 && minor >= UCX_MINOR_LEAST);
 }
 
-/* Returns true if the user has not chosen transports by that variable, or one that wakes is among them. */
+/* Returns true if the user's choice of transports in that variable, if any, includes one that wakes. */
 static bool transports_wake(const char *variable)
 {
 	static const char *const waking[] = {"all", "sm", "shm", "posix", "sysv"};
@@ -90,7 +91,10 @@ static bool transports_wake(const char *variable)
 	return false;
 }
 
-/* Transports of GPUs and of EFA have no wake-up, and a user who chose transports may have left none that does. */
+/*
+ * Returns true if wake-up support costs no transport. Transports of GPUs and EFA have none, and a user's choice of
+ * transports may leave none that has.
+ */
 static bool wakeup_is_safe(void)
 {
 	static const char *const devices[] = {"/dev/nvidiactl", "/dev/kfd", "/sys/module/efa"};
@@ -109,7 +113,7 @@ static bool wakeup_is_wanted(void)
 	       (process.starting || process_mode() != PROCESS_INERT);
 }
 
-/* The caller's parameters with one feature more; as long a copy as its mask says that there is. */
+/* Copies the caller's parameters, as many as the mask has, and adds the feature. */
 static bool params_extend(const uint64_t *params, uint64_t ret_params[PARAMS_FIELDS + 1])
 {
 	if (!(params[0] & FIELD_FEATURES) || params[0] >> PARAMS_FIELDS != 0)
@@ -119,7 +123,7 @@ static bool params_extend(const uint64_t *params, uint64_t ret_params[PARAMS_FIE
 	return true;
 }
 
-/* An address may come again, for a context that has no wake-ups. */
+/* Notes if the context has wake-ups. Its address may be that of a former context. */
 static void context_note(void *context, bool wakes)
 {
 	for (size_t i = 0; i < WORKERS; i++)
@@ -145,13 +149,13 @@ static bool params_wake(const uint64_t *params)
 	return params[0] & FIELD_FEATURES && params[1] & FEATURE_WAKEUP;
 }
 
-/* Takes the place of UCX's log, and drops what it is given: 0 ends the list of handlers. */
+/* Replaces UCX's log and drops each message: 0 ends the list of handlers. */
 static int log_drop(void)
 {
 	return 0;
 }
 
-/* The second try, after one with wake-ups has failed: why it fails has been said. */
+/* Tries again after a try with wake-ups failed: the reason has been logged then. */
 static int init_silently(init_function *init, unsigned major, unsigned minor, const uint64_t *params,
                          const void *config, void **ret_context)
 {
@@ -189,7 +193,10 @@ EXPORT int ucp_init_version(unsigned major, unsigned minor, const uint64_t *para
 	return code;
 }
 
-/* Newer releases succeed with -1 where the context has no wake-up support, and print an error at the arming. */
+/*
+ * Notes a worker and its descriptor. For a context without wake-up support newer releases succeed with -1, and print an
+ * error when the worker is armed.
+ */
 static void worker_note(const void *context, void *worker)
 {
 	int (*get)(void *, int *) = (int (*)(void *, int *))ucx_symbol("ucp_worker_get_efd");
@@ -229,7 +236,7 @@ EXPORT void ucp_worker_destroy(void *worker)
 		next(worker);
 }
 
-/* Messages go through UCX, and nothing else moves them. */
+/* Returns true if all messages go through UCX, and nothing else moves them. */
 static bool pml_is_ucx(void)
 {
 	const char *component = next_variable("mca_pml_base_selected_component");
@@ -247,7 +254,7 @@ bool rung_event_probe(const struct config *config)
 	return false;
 }
 
-/* Makes the workers signal, and collects their descriptors. */
+/* Arms the workers and collects their descriptors. Returns EVENT_NONE if all are armed. */
 static enum event_end workers_arm(struct pollfd *polled, unsigned *ret_count)
 {
 	*ret_count = 0;
@@ -264,7 +271,7 @@ static enum event_end workers_arm(struct pollfd *polled, unsigned *ret_count)
 	return *ret_count > 0 ? EVENT_NONE : EVENT_BROKEN;
 }
 
-/* Raw, as poll is a cancellation point. */
+/* Polls by a raw system call: poll is a cancellation point. */
 static long events_poll(struct pollfd *polled, unsigned count, uint64_t ask_ns)
 {
 	struct timespec ask = {(time_t)(ask_ns / NS_PER_S), (long)(ask_ns % NS_PER_S)};
@@ -272,7 +279,7 @@ static long events_poll(struct pollfd *polled, unsigned count, uint64_t ask_ns)
 	return syscall(SYS_ppoll, polled, count, &ask, NULL, SIGSET_BYTES);
 }
 
-/* What comes while the timeout is being dealt with is a wake-up too. */
+/* Sleeps until an event. One that comes while the timeout is handled is a wake-up too. */
 static enum event_end events_await(struct pollfd *polled, unsigned count, uint64_t ask_ns, struct slack *slack)
 {
 	long ready = events_poll(polled, count, slack_open(slack, ask_ns));
@@ -286,8 +293,8 @@ static enum event_end events_await(struct pollfd *polled, unsigned count, uint64
 }
 
 /*
- * Whether the message that the sleep before this one missed has made no signal. Between two sleeps the workers stay
- * armed, and a signal stays readable until the next arming.
+ * Returns true if the message that the previous sleep missed made no signal. The workers stay armed between two sleeps,
+ * and a signal stays readable until the next arming.
  */
 static bool is_lost(void)
 {

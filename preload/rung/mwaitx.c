@@ -1,9 +1,9 @@
 /*
- * mwaitx: rests in C1 for a number of TSC ticks, by MWAITX. Invariant: no system call, and always with the timer on
- * and not zero: a zero would mean to wait for ever.
+ * mwaitx: sleeps in C1 for a number of TSC ticks, by MWAITX. Invariant: no system call, and the timer is always on and
+ * not zero, since zero means to wait forever.
  *
- * There is no form without an address. The one that is monitored is a line that nobody writes, as in the kernel's own
- * delay loop; it is 128 bytes because processors fetch lines in pairs.
+ * MWAITX needs a monitored address. It is a line that nobody writes, as in the kernel's own delay loop, of 128 bytes
+ * because processors fetch lines in pairs.
  */
 #include "preload/rung/rung.h"
 
@@ -14,8 +14,8 @@
 #include "preload/process/clock.h"
 
 #define LEAF_80000001_ECX_MONITORX (1u << 29)
-#define TIMER                      2u /* ECX[1]: EBX holds the ticks, relative and 32 bits wide */
-#define HINT_C1                    0u /* EAX[7:4]: the C-state, less one */
+#define TIMER                      2u /* ECX[1]: EBX holds the ticks, relative, 32 bits */
+#define HINT_C1                    0u /* EAX[7:4]: the C-state less 1 */
 
 static char line[128] __attribute__((aligned(128)));
 

@@ -1,12 +1,14 @@
 /*
- * pstate: the core's lowest frequency for the rest of a wait, by a lease (preload/contract/lease.h): asks slurmstepd by
- * a word, and reads the answer on the board. Invariant: what is lowered is restored before the call returns, and it is
- * the core that was lowered, wherever the thread is by then. Lowering never waits; restoring waits until it is done,
- * but for a slurmstepd that does not answer for 100 ms: the core comes back by itself.
+ * pstate: the core's lowest frequency for the remainder of a wait, by a lease (preload/contract/lease.h). The thread
+ * asks slurmstepd by a word, and reads the answer on the board.
  *
- * One thread of the process at a time, the first that asks: what is granted belongs to the task. A refusal is not
- * asked about again for a while; an end of the grant never. Who was silent is asked again after 10 s, and after twice
- * as long each time: what is waited for it in vain stays below a hundredth of the time.
+ * Invariant: a lowered core is restored before the call returns, wherever the thread runs by then. Lowering never
+ * waits. Restoring waits until it is done, but at most 100 ms for a slurmstepd that does not answer; the core then
+ * comes back by itself.
+ *
+ * One thread of the process at a time holds the rung, the first that asks: the grant belongs to the task. After a
+ * refusal the process asks again only after a while, and after the grant's end never. After silence it asks again after
+ * 10 s, and after twice as long each time, so that vain waits take less than a hundredth of the time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,16 +29,17 @@
 #define REFUSED_NS UINT64_C(100000000)
 #define SILENT_NS  UINT64_C(10000000000)
 #define ANSWER_NS  UINT64_C(100000000)
-#define AGAIN_NS   UINT64_C(200000) /* a ring may be missed */
+#define AGAIN_NS   UINT64_C(200000) /* ring again after this time: a ring may be missed */
 
-/* What is known of the core after a step. SILENT: nothing, though it was waited for. */
+/* Result of a step. SILENT: no answer, though the thread waited for it. */
 enum outcome { UNKNOWN, LOW, REFUSED, SILENT, OVER };
 
 static const struct mpiwait_board *board;
 static uint64_t *words;
-static bool taken;                     /* by a thread in a wait, which the rest is of */
-static uint64_t not_before_ns;         /* after a refusal, or a silence; UINT64_MAX: the grant is over */
-static uint64_t silent_ns = SILENT_NS; /* how long the next silence is left alone */
+static bool taken; /* a waiting thread holds the rung; the members below belong to it */
+static uint64_t
+        not_before_ns; /* earliest time to ask again after a refusal or silence; UINT64_MAX: the grant is over */
+static uint64_t silent_ns = SILENT_NS; /* pause after the next silence */
 
 static const struct mpiwait_board *board_map(int fd)
 {
@@ -76,7 +79,7 @@ bool rung_pstate_probe(const struct config *config)
 	return words != NULL;
 }
 
-/* A system call has no cancellation point, which an MPI call need not be. */
+/* Rings the broker, by a raw system call: an MPI call need not be a cancellation point. */
 static void ring(void)
 {
 	syscall(SYS_futex, &board->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -87,7 +90,10 @@ static uint64_t reply_read(const struct rung_thread *thread)
 	return __atomic_load_n(&board->reply[thread->pstate.cpu], __ATOMIC_ACQUIRE);
 }
 
-/* The serial follows the word's own, which another process may have written: an old answer is not taken for ours. */
+/*
+ * Asks for the verb. The serial follows the word's own, which another process may have written, so that an old answer
+ * is not taken for ours.
+ */
 static enum outcome ask(struct rung_thread *thread, enum mpiwait_lease_verb verb)
 {
 	uint64_t *word = &words[thread->pstate.cpu];
@@ -104,8 +110,8 @@ static enum outcome ask(struct rung_thread *thread, enum mpiwait_lease_verb verb
 	return UNKNOWN;
 }
 
-/* The answer to the latest request, if it is there. LOW is also what was asked for by RESTORE. */
-static enum outcome look(struct rung_thread *thread)
+/* Returns the answer to the latest request, UNKNOWN if there is none yet. LOW also means that a RESTORE is done. */
+static enum outcome answer_read(struct rung_thread *thread)
 {
 	uint64_t reply = reply_read(thread);
 	uint32_t changes = mpiwait_lease_changes(reply), answer = mpiwait_lease_answer(reply);
@@ -132,7 +138,7 @@ static enum outcome ask_low(struct rung_thread *thread)
 	return ask(thread, MPIWAIT_LEASE_LOW);
 }
 
-/* Until the reply is another one, or for so long. */
+/* Waits until the reply changes, at most for `most_ns`. */
 static void reply_await(const struct rung_thread *thread, uint64_t most_ns)
 {
 	const uint64_t *reply = &board->reply[thread->pstate.cpu];
@@ -145,7 +151,7 @@ static void reply_await(const struct rung_thread *thread, uint64_t most_ns)
 	        mpiwait_lease_serial(seen), &left, NULL, 0);
 }
 
-/* Back to what was found; surely done at the return if it waits. */
+/* Asks to restore the frequency. If `waits`, waits for the answer. */
 static enum outcome ask_restore(struct rung_thread *thread, bool waits)
 {
 	uint64_t begun_ns = clock_now_ns(), waited_ns = 0;
@@ -153,7 +159,7 @@ static enum outcome ask_restore(struct rung_thread *thread, bool waits)
 
 	while (waits && outcome == UNKNOWN && waited_ns < ANSWER_NS) {
 		reply_await(thread, ANSWER_NS - waited_ns);
-		outcome = look(thread);
+		outcome = answer_read(thread);
 		waited_ns = clock_now_ns() - begun_ns;
 		if (outcome == UNKNOWN)
 			ring();
@@ -161,7 +167,10 @@ static enum outcome ask_restore(struct rung_thread *thread, bool waits)
 	return waits && outcome == UNKNOWN ? SILENT : outcome == REFUSED ? OVER : outcome;
 }
 
-/* A lease that was not asked for again (suspended, or long inside the runtime) came back by itself meanwhile. */
+/*
+ * Counts the time at low frequency. A lease that was not renewed (the process was suspended, or long inside the
+ * runtime) ended by itself meanwhile.
+ */
 static void time_count(struct rung_thread *thread, uint64_t now_ns)
 {
 	uint64_t until_ns = thread->pstate.asked_ns + MPIWAIT_LEASE_HOLD_NS;
@@ -206,7 +215,7 @@ static void lower(struct rung_thread *thread, uint64_t now_ns)
 		bool is_due = now_ns - thread->pstate.asked_ns >= MPIWAIT_LEASE_RENEW_NS;
 
 		if (is_due || !thread->pstate.sure)
-			learn(thread, look(thread), now_ns);
+			learn(thread, answer_read(thread), now_ns);
 		if (!is_due || !thread->pstate.asked)
 			return;
 	}
@@ -219,7 +228,7 @@ static void restore(struct rung_thread *thread, uint64_t now_ns, bool waits)
 	enum outcome outcome;
 
 	if (!thread->pstate.sure)
-		learn(thread, look(thread), now_ns);
+		learn(thread, answer_read(thread), now_ns);
 	if (!thread->pstate.asked)
 		return;
 	outcome = ask_restore(thread, waits);

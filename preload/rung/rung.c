@@ -1,6 +1,6 @@
 /*
- * The table of rungs. Invariant: one row per rung of enum mpiwait_rung; one without a probe is a name that policies
- * may use and this release cannot do.
+ * The table of rungs. Invariant: one row per rung of enum mpiwait_rung. A rung without a probe is a name that policies
+ * may use and this release lacks.
  */
 #include "preload/rung/rung.h"
 

@@ -1,8 +1,8 @@
 /*
- * The rungs: the ways to spend the time until the next look, shallow to deep in the order of enum mpiwait_rung.
+ * Rungs: the ways to spend the time until the next poll, shallow to deep, in the order of enum mpiwait_rung.
  *
- * Invariant: a rung is one row of preload/contract/rungs.def and one file; nothing else knows them apart. A rung never
- * fails: what cannot be done now returns early, and the wait polls again.
+ * Invariant: a rung is one row of preload/contract/rungs.def and one file; nothing else tells rungs apart. A rung never
+ * fails: if it cannot act now it returns early, and the wait polls again.
  */
 #pragma once
 
@@ -15,47 +15,48 @@
 #include "preload/rung/event.h"
 #include "preload/rung/slack.h"
 
-/* Per thread: what a rung changed in the thread, to be put back when the wait ends. */
+/* State of a thread: what rungs changed in it, and restore when the wait ends. */
 struct rung_thread {
 	struct slack slack;
-	enum event_end event; /* how the latest sleep ended, until that is judged */
-	bool event_missed;    /* it ran into its timeout, and there was something to find */
+	enum event_end event; /* how the latest sleep ended, until that was judged */
+	bool event_missed;    /* the latest sleep timed out, and a poll found something */
 	struct mpiwait_lane *lane;
 	struct {
-		bool asked;       /* to be lowered, and not yet to be restored */
-		bool sure;        /* it is known to be low */
-		uint32_t cpu;     /* of the core that was lowered */
-		uint32_t serial;  /* of the latest request */
-		uint32_t changes; /* of that core's frequency: counted so far */
-		bool counts;      /* changes is of that core */
+		bool asked;       /* lowering was asked for, and restoring not yet */
+		bool sure;        /* the core is known to be low */
+		uint32_t cpu;     /* a CPU of the lowered core */
+		uint32_t serial;  /* serial of the latest request */
+		uint32_t changes; /* changes of that core's frequency that were counted */
+		bool counts;      /* `changes` belongs to that core */
 		uint64_t asked_ns;
-		uint64_t counted_ns; /* time at low frequency is counted up to here */
+		uint64_t counted_ns; /* time up to which low frequency is counted */
 	} pstate;
 };
 
+/* A rung. */
 struct rung {
-	bool (*probe)(const struct config *config); /* can it be done here? Called once, at start, when the clock is
-	                                               set. NULL: not in this release */
-	uint64_t exit_ns;                           /* exit latency to begin with, until measured */
+	bool (*probe)(const struct config *config); /* returns true if the rung works here; called once, after the clock
+	                                               is set; NULL: not built */
+	uint64_t exit_ns;                           /* assumed exit latency, until measured */
 	bool timed;                /* takes a duration: its exit latency is measured, and it can be late */
-	bool instant;              /* so short that its own time is not looked at */
-	bool holds_core;           /* nobody else gets the core meanwhile: not for shared ones */
-	bool woken;                /* the message ends it */
-	uint64_t (*most_ns)(void); /* the longest duration that it takes, 0: any. NULL: any. After the probe */
+	bool instant;              /* so short that its own time is not measured */
+	bool holds_core;           /* keeps the core from others: not for shared cores */
+	bool woken;                /* a message ends it */
+	uint64_t (*most_ns)(void); /* returns the longest duration, 0: any; called after the probe; NULL: any */
 	void (*doze)(uint64_t ask_ns, struct rung_thread *thread);
-	void (*leave)(struct rung_thread *thread); /* NULL: nothing to put back */
+	void (*leave)(struct rung_thread *thread); /* NULL: nothing to restore */
 };
 
-/* Indexed by enum mpiwait_rung. */
+/* The rungs, by enum mpiwait_rung. */
 extern const struct rung rung_table[MPIWAIT_RUNG_COUNT];
 
-/* Of the configured rungs the ones that this release has and this node can do, bit per enum mpiwait_rung. */
+/* Returns the configured rungs that this release and this node have, bit per enum mpiwait_rung. */
 uint32_t rung_available(const struct config *config);
 
-/* Puts back what the rungs changed in this thread. */
+/* Restores what the rungs changed in this thread. */
 void rung_leave(struct rung_thread *thread);
 
-/* One file each. */
+/* The rungs' functions, one file per rung. */
 void rung_pause_doze(uint64_t ask_ns, struct rung_thread *thread);
 void rung_yield_doze(uint64_t ask_ns, struct rung_thread *thread);
 bool rung_waitpkg_probe(const struct config *config);
@@ -72,11 +73,12 @@ bool rung_pstate_probe(const struct config *config);
 void rung_pstate_leave(struct rung_thread *thread);
 
 /*
- * pstate is no doze but a state: the wait goes on with the other rungs, at low frequency. Called at an idle poll of a
- * wait at now_ns: lowers, keeps or restores the core's frequency. Never waits for anybody.
+ * Lowers, keeps or restores the core's frequency, at an idle poll of a wait at now_ns. pstate is no doze but a state,
+ * in which the wait goes on with the other rungs. Never waits.
  */
 void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low);
 
+/* Returns true if the thread asked for a low frequency and has not asked to restore it. */
 static inline bool rung_pstate_is_low(const struct rung_thread *thread)
 {
 	return thread->pstate.asked;

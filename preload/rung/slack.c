@@ -3,9 +3,9 @@
 #include <sys/prctl.h>
 
 #define LOWERED_NS 1
-#define LONG       2 /* times the slack: a sleep that need not have it lowered */
+#define LONG       2 /* times the slack: a sleep that long keeps the slack */
 
-/* 0: not known, or none. */
+/* Returns the thread's slack; 0: unknown, or none. */
 static uint64_t slack_get(void)
 {
 	int slack_ns = prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL);
@@ -13,7 +13,7 @@ static uint64_t slack_get(void)
 	return slack_ns > 0 ? (uint64_t)slack_ns : 0;
 }
 
-/* After a jump out of a sleep the slack may be the program's again. */
+/* Restores the slack after a jump out of a sleep, unless the program has set it since. */
 static void slack_repair(struct slack *slack)
 {
 	if (slack->is_lowered && slack_get() == LOWERED_NS)
@@ -24,7 +24,7 @@ static void slack_repair(struct slack *slack)
 uint64_t slack_open(struct slack *slack, uint64_t ask_ns)
 {
 	slack_repair(slack);
-	/* Read anew where it will be written: what runs within a wait (a reduction's operator) may have set it. */
+	/* Read again before it is written: code within a wait (a reduction's operator) may have set it. */
 	if (!slack->is_known || ask_ns < LONG * slack->own_ns)
 		slack->own_ns = slack_get();
 	slack->is_known = true;

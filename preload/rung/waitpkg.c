@@ -1,10 +1,10 @@
 /*
- * umwait: rests in C0.1 or C0.2 until a TSC deadline, by TPAUSE. Invariant: no system call, and never asked for more
- * than the operating system's limit, so that the instruction ends when it was told to, or at an interrupt.
+ * umwait: sleeps in C0.1 or C0.2 until a TSC deadline, by TPAUSE. Invariant: no system call, and never longer than the
+ * operating system's limit, so that the instruction ends at its deadline or at an interrupt.
  *
  * UMONITOR and UMWAIT are not used: no single address tells a waiting rank that its message is there. MPI libraries
- * keep one queue per peer or per transport, and requests are completed by the waiting thread's own polls. And on the
- * CPUs that Intel's MONITOR guidance (826393) names, many UMONITORs slow all cores down.
+ * have one queue per peer or transport, and the waiting thread's own polls complete requests. Also, on the CPUs in
+ * Intel's MONITOR guidance (826393) many UMONITORs slow all cores down.
  */
 #include "preload/rung/rung.h"
 
@@ -18,7 +18,7 @@
 #define C01                1u
 #define C02                0u
 
-/* C0.2 takes about half a microsecond longer to leave than C0.1 (Sapphire Rapids): short dozes are not worth it. */
+/* Leaving C0.2 takes about half a microsecond longer than C0.1 (Sapphire Rapids): not worth it for short dozes. */
 #define C02_FROM_NS 2000
 
 static uint64_t most_ns;

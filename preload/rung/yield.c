@@ -1,6 +1,6 @@
 /*
- * yield: gives the core to whoever else wants it. Invariant: the raw system call, because the library's own
- * sched_yield would come back here; it cannot fail, so errno stays.
+ * yield: yields the core to other threads that want it. Invariant: it is the raw system call, because the library's own
+ * sched_yield would come back here; it cannot fail, so that errno is kept.
  */
 #include "preload/rung/rung.h"
 

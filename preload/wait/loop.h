@@ -28,13 +28,6 @@
 #define LOOP_TIMED      256u           /* what a byte counts */
 #define LOOP_EACH_NS    UINT64_C(3000) /* under profile: a round of a loop that takes longer has work in it */
 
-/* Which argument of such a call says whether it was in vain, by being 0; -1: it is no such call. */
-#define LOOP_FLAG(row)                                                             \
-	((row) == ROW_Test                                                     ? 1 \
-	 : (row) == ROW_Testall || (row) == ROW_Testsome                       ? 2 \
-	 : (row) == ROW_Testany || (row) == ROW_Iprobe || (row) == ROW_Improbe ? 3 \
-	                                                                       : -1)
-
 /* Before such a call, which is in no other, from that frame, where polls=1. May spend time. */
 void loop_enter(enum call_row row, uintptr_t here);
 

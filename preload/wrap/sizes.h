@@ -38,25 +38,8 @@ static inline __attribute__((always_inline)) size_t sizes_place_of(uintptr_t com
 	return MPIWAIT_NOWHERE;
 }
 
-/* One message, one count, at most one peer: most calls of most programs. A constant where the signature is one. */
-static inline __attribute__((always_inline)) bool sizes_is_simple(const char *signature, enum call_volume volume)
-{
-	const char *type = __builtin_strchr(signature, 't'), *peer = __builtin_strchr(signature, 'p');
-
-	return volume == VOLUME_FIRST && type && !__builtin_strchr(type + 1, 't') && __builtin_strchr(signature, 'n') &&
-	       (!peer || !__builtin_strchr(peer + 1, 'p')) && !__builtin_strchr(signature, 'N') &&
-	       !__builtin_strchr(signature, 'T') && !__builtin_strchr(signature, 'R');
-}
-
-/* The argument that has this letter first, which must be there. Constant likewise. */
-static inline __attribute__((always_inline)) size_t sizes_at(const char *signature, char letter)
-{
-	const char *at = __builtin_strchr(signature, letter);
-
-	return at ? (size_t)(at - signature) : 0;
-}
-
-/* How much of a simple call is a message; with no peer, peer is the count: that is not MPI_PROC_NULL. */
+/* How much of a simple call (make_wrappers.py) is a message; with no peer, peer is the count: that is not
+ * MPI_PROC_NULL. */
 static inline __attribute__((always_inline)) int64_t sizes_count_of(int64_t count, uintptr_t peer)
 {
 	return (int)peer != sizes_short.proc_null ? count : 0;

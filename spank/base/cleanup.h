@@ -1,4 +1,4 @@
-/* Things that are given back when their scope ends: heap memory, descriptors, directories. */
+/* Attributes of variables: they free memory and close descriptors and directories when the variable's scope ends. */
 #pragma once
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ static inline void cleanup_close_directory(DIR **directory)
 #define cleanup_close    __attribute__((cleanup(cleanup_close_descriptor)))
 #define cleanup_closedir __attribute__((cleanup(cleanup_close_directory)))
 
-/* Hands an owned descriptor or pointer over: returns it and leaves -1 or NULL behind. */
+/* take_descriptor and take_pointer return what the variable owns, for the caller to own, and leave -1 or NULL there. */
 static inline int take_descriptor(int *descriptor)
 {
 	int taken = *descriptor;

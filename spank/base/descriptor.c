@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_MAX 65536 /* closed one by one where the kernel has no close_range */
+#define DESCRIPTORS_MAX 65536 /* numbers below this are closed one by one if the kernel has no close_range */
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -19,7 +19,7 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/* Returns a copy with that number or a higher one, whatever the soft limit; or -1 and errno. */
+/* Returns a copy with the first free number from `from` on, above the soft limit if need be; or -1 and errno. */
 static int duplicate(int descriptor, int from)
 {
 	int copy = fcntl(descriptor, F_DUPFD, from), problem;
@@ -52,8 +52,8 @@ void inherit_spare(int inherited)
 }
 
 /*
- * Never to be executed: with vm.memfd_noexec=2 (Linux 6.3) there is no other memfd. Kernels before that do not know the
- * flag.
+ * MFD_NOEXEC_SEAL: with vm.memfd_noexec=2 (Linux 6.3) the kernel makes no executable memfd. Older kernels refuse the
+ * flag with EINVAL.
  */
 int memory_file(const char *name)
 {

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #define NICENESS    10
-#define OOM_SCORE   "500" /* of 1000 */
-#define ASIDE_FIRST 10    /* above all numbers that the program gets */
+#define OOM_SCORE   "500" /* oom_score_adj, at most 1000 */
+#define ASIDE_FIRST 10    /* copies are put here first, above the numbers that the program gets */
 
-/* Lets jobs go first, and this process be killed first where memory is short. Best effort. */
+/* Makes this process nicer than jobs, and has the kernel kill it before them when memory is short. Best effort. */
 static void program_yield(void)
 {
 	int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -34,7 +34,7 @@ static void signals_reset(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Returns whether the process has these descriptors and no other ones now. */
+/* Gives the process the program's descriptors and closes all others. Returns false on failure. */
 static bool files_take(const struct detach_files *files)
 {
 	int output = files ? fcntl(files->output, F_DUPFD, ASIDE_FIRST) : -1;
@@ -50,7 +50,7 @@ static bool files_take(const struct detach_files *files)
 	return true;
 }
 
-/* In the child, where only calls that are safe after a fork of a threaded process are made. */
+/* Runs in the child of a process with threads, so it makes only calls that are safe after fork. */
 static _Noreturn void program_exec(const char *program, char *const command[], char *const environment[],
                                    const struct detach_files *files)
 {
@@ -65,7 +65,7 @@ static _Noreturn void program_exec(const char *program, char *const command[], c
 	_exit(127);
 }
 
-/* Forks twice: the first child is waited for at once, the second one belongs to init. */
+/* Forks twice and waits for the first child, so that init becomes the parent of the second. */
 int detach_start(const char *program, char *const command[], char *const environment[],
                  const struct detach_files *files)
 {

@@ -1,21 +1,19 @@
 /*
- * Programs of ours that run apart: in a session of their own, of which no process of Slurm's is the parent.
- *
- * slurmstepd waits for children that it does not know, so none is ever its child. A program that hangs, or that
- * crashes, does so alone.
+ * Starts programs in sessions of their own, so that they outlive the caller and no process of Slurm's is their parent:
+ * slurmstepd would wait for a child that it did not start. A program that hangs or crashes harms no other process.
  */
 #pragma once
 
-/* Descriptors that the program gets, borrowed from the caller. */
+/* Descriptors for the program. They stay the caller's. */
 struct detach_files {
-	int output; /* as its standard output */
-	int kept;   /* as its descriptor 3 */
+	int output; /* becomes its standard output */
+	int kept;   /* becomes its descriptor 3 */
 };
 
 /*
- * Starts a program with that command line and environment, and signals as they are by default. Its descriptors 0 to 2
- * are /dev/null, and there are no others but those of files. With files NULL nobody waits for the program: it lets jobs
- * go first, and is killed first where memory is short. Returns 0 or -errno.
+ * Starts a program with this command line and environment, and with default signal handling. Its descriptors 0 to 2 are
+ * /dev/null; it has no others but those of `files`. With files NULL, no process waits for the program: it is nicer than
+ * jobs, and the kernel kills it before them when memory is short. Returns 0 or -errno; does not wait for the program.
  */
 int detach_start(const char *program, char *const command[], char *const environment[],
                  const struct detach_files *files);

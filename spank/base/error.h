@@ -1,7 +1,7 @@
 /*
- * Why something was refused: a message owned by the caller, in which the first one wins.
+ * The reason of a refusal or a failure: a message that the caller owns. The first message wins.
  *
- * Pure modules explain themselves here and log nothing; the edge logs the message once.
+ * Pure modules write their reason here and log nothing; the function that called them first logs it once.
  */
 #pragma once
 
@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 struct error {
-	char text[512]; /* "" while nothing went wrong */
+	char text[512]; /* the message; "": nothing went wrong */
 };
 
-/* Formats the message unless there is one already (error may be NULL), and returns code, to be returned in turn. */
+/* Formats the message unless there is one already, and returns `code`, for the caller to return. error may be NULL. */
 __attribute__((format(printf, 3, 4))) static inline int error_set(struct error *error, int code, const char *format,
                                                                   ...)
 {
@@ -26,7 +26,7 @@ __attribute__((format(printf, 3, 4))) static inline int error_set(struct error *
 	return code;
 }
 
-/* Moves a message on, unless there is one already. */
+/* Moves the message of `from` to error, unless error has one already. Clears `from`. */
 static inline void error_move(struct error *error, struct error *from)
 {
 	if (from->text[0])

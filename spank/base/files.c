@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#define LOCK_PAUSE_NS 1000000 /* a millisecond */
+#define LOCK_PAUSE_NS 1000000 /* 1 ms, between two tries */
 
 bool files_name_ok(const char *name)
 {
@@ -70,7 +70,7 @@ const char *files_refusal(int file)
 	return status.st_nlink > 1 ? "a second name" : NULL;
 }
 
-/* Reads to the end of the file or to max + 1 bytes. Returns how many, or -errno. */
+/* Reads to the end of the file, but at most max + 1 bytes. Returns the number of bytes read, or -errno. */
 static ssize_t read_bounded(int file, char *buffer, size_t max)
 {
 	size_t have = 0;
@@ -85,7 +85,7 @@ static ssize_t read_bounded(int file, char *buffer, size_t max)
 
 int files_read(int directory, const char *name, size_t max, char **ret_text, size_t *ret_length)
 {
-	/* O_NONBLOCK: somebody may have put a FIFO there */
+	/* O_NONBLOCK: opening a FIFO would wait for its writer */
 	cleanup_close int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	cleanup_free char *text = NULL;
 	struct stat status;
@@ -141,7 +141,7 @@ uint32_t files_number(void)
 {
 	uint32_t number;
 
-	/* early in the boot, before the kernel has gathered randomness, there is one writer of each file */
+	/* early in the boot the kernel may have no randomness yet; then each file has one writer only */
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
 		number = (uint32_t)clock_monotonic_ns();
 	return number;
@@ -152,7 +152,7 @@ int files_write(int directory, const char *name, mode_t mode, const void *bytes,
 	char temporary[FILES_NAME_MAX + 64];
 	int result;
 
-	/* two writers of one file must not share their temporary */
+	/* two writers of one file must not share a temporary file */
 	snprintf(temporary, sizeof(temporary), ".%.*s.%" PRIu32, FILES_NAME_MAX, name, files_number());
 	result = write_temporary(directory, temporary, mode, bytes, length, durable);
 	if (!result && renameat(directory, temporary, directory, name))

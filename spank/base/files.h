@@ -1,7 +1,7 @@
 /*
- * Files in directories that only root writes: opened without following links, read with a bound, written whole.
+ * Files in directories that only root writes. They are opened without following links and read with a bound.
  *
- * A file is either the old one or the new one, never a part: every write goes to a temporary name and is renamed.
+ * A reader sees the whole old file or the whole new one: each write goes to a temporary file, which is then renamed.
  */
 #pragma once
 
@@ -13,60 +13,68 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define FILES_NAME_MAX 200 /* bytes of a name that comes from elsewhere, its NUL excluded */
+#define FILES_NAME_MAX 200 /* bytes of a name from outside this program, without its NUL */
 
-/* Whether name may become one component of a path: [A-Za-z0-9._-], not beginning with a dot, not too long. */
+/* Returns true if name may be one component of a path: [A-Za-z0-9._-], no dot first, FILES_NAME_MAX bytes at most. */
 bool files_name_ok(const char *name);
 
 /*
- * Opens a directory under parent (AT_FDCWD: an absolute path), made with that mode where it is missing (mode 0: not
- * made). It must be a directory, no link, owned by us or root and writable by nobody else.
- * Returns a descriptor (O_CLOEXEC), or -errno; -EPERM where owner or mode are not as said.
+ * Opens the directory `name` in parent; with AT_FDCWD, `name` is an absolute path. A missing directory is made with
+ * `mode`, unless mode is 0. Returns a descriptor (O_CLOEXEC), or -errno. -EPERM: the directory belongs to a user other
+ * than this process's and root, or others may write to it. A link is not followed (-ENOTDIR).
  */
 int files_directory(int parent, const char *name, mode_t mode);
 
-/* The same for an absolute path whose missing parents are made too. */
+/* As files_directory for an absolute path; missing parents are made too, with mode 0755. */
 int files_directory_path(const char *path, mode_t mode);
 
 /*
- * Why an open file is not one that only we can have written: "no regular file", "another's", "writable by others",
- * "a second name" (a hard link); NULL if it is. Its directory is files_directory's.
+ * Returns why an open file may have been written by other users: "no regular file", "another's", "writable by others",
+ * "a second name" (a hard link). Returns NULL if only root and this process's user can have written it, given that it
+ * lies in a directory opened by files_directory.
  */
 const char *files_refusal(int file);
 
 /*
- * Reads a regular file of at most max bytes into *ret_text (NUL-terminated, the caller's to free).
+ * Reads a regular file of at most max bytes into *ret_text, which ends with a NUL and which the caller frees.
  * Returns 0, -EFBIG, -EINVAL (no regular file), -ENOMEM or -errno.
  */
 int files_read(int directory, const char *name, size_t max, char **ret_text, size_t *ret_length);
 
-/* Writes a file whole: temporary name, fsync of file and directory where asked, rename. Returns 0 or -errno. */
+/*
+ * Writes a temporary file and renames it to `name`. If durable, syncs the file before the rename and the directory
+ * after it. Returns 0 or -errno.
+ */
 int files_write(int directory, const char *name, mode_t mode, const void *bytes, size_t length, bool durable);
 
 /*
- * Returns a random number for a name that no other writer uses at the same time. Process numbers would not do: a
- * slurmstepd in a PID namespace may have the same one as another.
+ * Returns a random number, for names that no other writer uses at the same time. Process ids would not do: two
+ * slurmstepds in different PID namespaces may have the same one.
  */
 uint32_t files_number(void);
 
-/* Whether that is a name under which files_write begins; one that stays is of a writer that was killed. */
+/* Returns true if `name` is that of a temporary file of files_write. One that stays was left by a killed writer. */
 bool files_is_temporary(const char *name);
 
-/* A directory's entries, read anew from their begin; closed by closedir. NULL and errno where that fails. */
+/* Opens a directory's entries, from the first on. Returns them for closedir to close, or NULL and errno. */
 DIR *files_entries(int directory);
 
-/* The same for one JSON value: an object, of at most max bytes. -EBADMSG: no JSON object. */
+/* As files_read for a file that holds one JSON object; the caller owns *ret_json. -EBADMSG: no JSON object. */
 int files_read_json(int directory, const char *name, size_t max, json_t **ret_json);
 
-/* Whether a file that could not be read is no good, or not there; else it is memory or the disk, and may be good. */
+/*
+ * Returns true if a result of files_read or files_read_json says that the file is bad or missing. Other errors, such as
+ * of memory or the disk, say nothing about the file.
+ */
 bool files_is_bad(int result);
 
-/* Writes a JSON value; see files_write. */
+/* Writes a JSON value as files_write does. */
 int files_write_json(int directory, const char *name, mode_t mode, const json_t *json, bool durable);
 
 /*
- * Takes the lock (flock) of an open file or directory, trying for so long. Returns 0, -EBUSY (another holds it) or
- * -errno. The unlocking is said, not left to close: a child that was forked meanwhile holds the description too.
+ * Takes the lock (flock) of an open file or directory. Tries once a millisecond, most_ms times. Returns 0, -EBUSY (it
+ * is held elsewhere) or -errno. The holder calls files_unlock rather than close: a child forked meanwhile shares the
+ * lock.
  */
 int files_lock(int file, unsigned most_ms);
 void files_unlock(int file);
@@ -91,7 +99,7 @@ static inline uint64_t clock_monotonic_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Seconds since the epoch. */
+/* Returns the seconds since the epoch. */
 static inline double clock_wall_s(void)
 {
 	return (double)clock_ns(CLOCK_REALTIME) / 1e9;

@@ -1,7 +1,7 @@
 /*
- * Lets a jansson that was built for executables (Debian's libjansson.a) be linked into the plugin.
+ * Makes it possible to link a jansson that was built for executables (Debian's libjansson.a) into the plugin.
  *
- * Its only reference that a shared object cannot hold is the one to libc's stdin, with which json_loadf compares its
- * stream to name it in messages. We never load from a stream: a variable of our own, hidden, takes the name.
+ * One reference in it cannot be linked into a shared object: json_loadf compares its stream with libc's stdin, to name
+ * the stream in messages. The plugin never loads from a stream, so this hidden variable stands in for stdin.
  */
 __attribute__((visibility("hidden"))) void *stdin;

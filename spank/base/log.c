@@ -14,7 +14,7 @@ void log_set_sink(log_sink sink)
 	current_sink = sink;
 }
 
-/* Appends the text, each byte that is no printable ASCII as \xNN, up to the last one that fits whole. */
+/* Appends as many bytes of the text as fit, a byte that is no printable ASCII as \xNN. */
 static void line_append(char line[LOG_LINE_MAX], const char *text)
 {
 	size_t used = strlen(line);
@@ -30,8 +30,7 @@ static void line_append(char line[LOG_LINE_MAX], const char *text)
 	}
 }
 
-/* A directory's name, which is any bytes of the user's, may be in it: it must neither end the line nor move a cursor.
- */
+/* The message may hold a directory's name, chosen by the user: its bytes must not end the line or move a cursor. */
 void log_line(enum log_level level, const char *format, ...)
 {
 	char line[LOG_LINE_MAX] = "mpi-wait: ", text[LOG_LINE_MAX];

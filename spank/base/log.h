@@ -1,16 +1,16 @@
 /*
- * Log lines, each beginning with "mpi-wait: ".
+ * Log lines. Each begins with "mpi-wait: ".
  *
- * The same modules run inside Slurm's daemons and in mpi-wait-node; whoever is main says once where lines go.
+ * The same modules run inside Slurm's daemons and in programs such as mpi-wait-node, so the host says where lines go.
  */
 #pragma once
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* Receives one whole line without newline: printable ASCII, any other byte of the message as \xNN. */
+/* Receives one whole line, without a newline. Bytes that are no printable ASCII are written as \xNN. */
 typedef void (*log_sink)(enum log_level level, const char *line);
 
-/* Without a sink, errors and infos go to standard error. */
+/* Sets where lines go. Without a sink, errors and infos go to standard error, and debug lines nowhere. */
 void log_set_sink(log_sink sink);
 
 __attribute__((format(printf, 2, 3))) void log_line(enum log_level level, const char *format, ...);

@@ -1,7 +1,7 @@
 /*
- * jansson's lexer ignores that its text could not grow, and then asserts that it did. While something is parsed, what
- * has the size of such a text comes from a reserve where there is no memory; the next value that cannot be made ends
- * the parsing, and gives the reserve back.
+ * jansson's lexer ignores that its text could not grow, and then asserts that it did. So while a text is parsed and
+ * there is no memory, allocations of the sizes that the lexer's text has (powers of two) come from a static reserve.
+ * The next value for which there is no memory ends the parsing, and jansson frees the reserve's pieces.
  */
 #include "spank/base/memory.h"
 
@@ -23,12 +23,14 @@ static struct {
 	pthread_mutex_t mutex;
 } reserve = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+/* Counts a failed allocation. Returns the pointer. */
 static void *counted(void *pointer)
 {
 	failures += !pointer;
 	return pointer;
 }
 
+/* Returns a piece of the reserve, if a text is being parsed and the lexer may have asked for that size; else NULL. */
 static void *reserve_take(size_t size)
 {
 	void *piece = NULL;

@@ -1,6 +1,7 @@
 /*
- * Whether memory ran out while something was built. A JSON value of many parts is put together by calls that leave a
- * part out where it is missing; who is about to make that durable, or to give up what it was made of, asks here first.
+ * Counts failed allocations. Code that builds a JSON value of many parts checks no single call: jansson leaves out a
+ * part for which it has no memory. The caller compares memory_failures before and after, and stores nothing, and
+ * removes no source, if it has grown.
  */
 #pragma once
 
@@ -8,29 +9,29 @@
 #include <stddef.h>
 
 /*
- * How many allocations of jansson's, and of those below, have failed in this thread so far. Where it is another number
- * than before, what was built or parsed since may lack parts.
+ * Returns how many allocations by jansson and by the functions below have failed in this thread so far. If the number
+ * has grown since an earlier call, values built or parsed in between may lack parts.
  */
 unsigned memory_failures(void);
 
-/* calloc and strdup, counted. */
+/* As calloc and strdup; failures are counted. */
 void *memory_array(size_t count, size_t size);
 char *memory_copy(const char *text);
 
 /*
- * Makes room for one more than count items, which only such calls have made room for before; it doubles each time.
- * Returns where they are now. NULL: no memory, and they are where they were.
+ * Makes room for one more than `count` items of `size` bytes. Only earlier calls may have allocated `items`: the room
+ * doubles at each power of two. Returns the items' new address, or NULL without memory, with the items untouched.
  */
 void *memory_more(void *items, size_t count, size_t size);
 
-/* json_loadb, which by itself ends the process (an assertion) where it cannot keep a long number's digits. */
+/* As json_loadb, which by itself would abort the process if it had no memory for the digits of a long number. */
 json_t *memory_json(const char *text, size_t length, size_t flags);
 
-/* The same; where it returns NULL for the text's sake, ret_problem says what is wrong with it. */
+/* As memory_json; if it returns NULL because of the text, ret_problem says what is wrong. */
 json_t *memory_json_explained(const char *text, size_t length, size_t flags, json_error_t *ret_problem);
 
 /*
- * json_dumps, compact and with fifteen digits, which by itself may leave out what its text had no room for. NULL: no
- * memory.
+ * As json_dumps, compact and with fifteen digits. Returns NULL without memory, where json_dumps may return a text that
+ * lacks parts. The caller frees the text.
  */
 char *memory_text(const json_t *json, size_t more_flags);

@@ -1,6 +1,6 @@
 /*
- * Where a test may kill us. Only objects that a test compiles itself (-DMPIWAIT_POINTS) have these; everywhere else
- * there is nothing to be found.
+ * Named points at which a test kills the process. Only objects that a test compiles for itself (-DMPIWAIT_POINTS) call
+ * point_pass; in all others it is nothing.
  */
 #pragma once
 

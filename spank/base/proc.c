@@ -37,8 +37,8 @@ bool proc_number_read(int directory, const char *path, uint64_t *ret_number)
 }
 
 /*
- * The name in parentheses may hold anything, ") " too: what counts begins after the last one, with the fields 3 and 4.
- * 22 is the start, 39 the CPU.
+ * The name in parentheses may hold any bytes, ") " too. So the fields from the third on begin after the last ")".
+ * Field 22 is the start, field 39 the CPU (proc(5)).
  */
 static int stat_parse(const char *text, struct proc_stat *ret_stat)
 {

@@ -1,7 +1,4 @@
-/*
- * What the kernel says in small files of /proc and /sys: one reader of them, of a process's or a thread's stat, and of
- * which boot this is.
- */
+/* Reads small files of /proc and /sys: texts, lines, numbers, the stat of a process or thread, the boot's id. */
 #pragma once
 
 #include <dirent.h>
@@ -10,35 +7,39 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PROC_NAME_MAX 16
-#define PROC_BOOT_MAX 37 /* a UUID with its NUL */
+#define PROC_NAME_MAX 16 /* bytes of a thread's name, its NUL included (the kernel's TASK_COMM_LEN) */
+#define PROC_BOOT_MAX 37 /* bytes of a UUID, its NUL included */
 
 /*
- * Reads a file, no link, at that path, relative to the directory, in one call: what fits, ended by a NUL; of a line
- * only the first, without its newline. Return how many bytes were read, or -errno with "" in text.
+ * Read a file by one call, as much as fits, and append a NUL. `path` is relative to the directory; a link at its end is
+ * not followed. proc_line_read cuts the text at the first newline. Return the number of bytes read, or -errno with ""
+ * in the buffer.
  */
 ssize_t proc_text_read(int directory, const char *path, char *text, size_t size);
 ssize_t proc_line_read(int directory, const char *path, char *line, size_t size);
 
-/* The number that is such a file's first line. Returns whether there is one; else *ret_number is untouched. */
+/* Reads the number that is the file's first line. Returns true if there is one; if not, *ret_number is untouched. */
 bool proc_number_read(int directory, const char *path, uint64_t *ret_number);
 
 struct proc_stat {
-	char name[PROC_NAME_MAX]; /* the user's choice */
+	char name[PROC_NAME_MAX]; /* chosen by the process's user */
 	char state;               /* proc(5): 'R' is running or runnable, 'T' stopped, 'Z' and 'X' dead */
 	pid_t parent;
-	uint64_t start; /* clock ticks since the boot; UINT64_MAX: not told */
-	int cpu;        /* where it ran last; -1: not told */
+	uint64_t start; /* when it began, in clock ticks since the boot; UINT64_MAX: unknown */
+	int cpu;        /* number of the CPU on which it ran last; -1: unknown */
 };
 
-/* Reads the stat at that path, relative to the directory. Returns 0, -ENOENT or -ESRCH where it is gone, or -errno. */
+/*
+ * Reads the stat file at `path`, relative to the directory. Returns 0 or -errno; -ENOENT or -ESRCH: the process or
+ * thread is gone.
+ */
 int proc_stat_read(int directory, const char *path, struct proc_stat *ret_stat);
 
-/* The same of the process, or thread, of that number. */
+/* As proc_stat_read, for a process or thread by its id. */
 int proc_stat_of(pid_t process, struct proc_stat *ret_stat);
 
-/* The next process, or thread, that a directory of them has, with its stat; 0: that was all. */
+/* Returns the id of the next process or thread in /proc, or in a task directory, with its stat; 0 after the last. */
 pid_t proc_next(DIR *directory, struct proc_stat *ret_stat);
 
-/* The boot's id. Returns 0, or -errno (-EBADMSG: it is no such id) with "" in boot. */
+/* Reads the id of this boot. Returns 0, or -errno with "" in boot; -EBADMSG: the file holds no UUID. */
 int proc_boot_read(char boot[PROC_BOOT_MAX]);

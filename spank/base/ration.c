@@ -12,12 +12,12 @@
 static const uint64_t divisors[SHARED_RATION_KINDS] = {[SHARED_RATION_SAMPLER] = 50, [SHARED_RATION_BROKER] = 40};
 
 struct shared_ration {
-	uint64_t until_ns[SHARED_RATION_KINDS]; /* CLOCK_MONOTONIC */
+	uint64_t until_ns[SHARED_RATION_KINDS]; /* CLOCK_MONOTONIC time until which the next user waits, by kind */
 };
 
 /*
- * Returns a descriptor of the file, which is as long as it must be, or -errno. Its room is allocated: in a full file
- * system the first write to the mapping would kill the process.
+ * Opens the file and gives it its length. Returns a descriptor or -errno. Its blocks are allocated here, because in a
+ * full file system the first write to the mapping would kill the process.
  */
 static int file_open(int directory, const char *name)
 {

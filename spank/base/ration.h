@@ -1,6 +1,7 @@
 /*
- * A ration: how much of something may be used, at once and in the long run. What was used beyond it has to be waited
- * for. One thread's own is pure; a shared one is that of all threads of ours in the slurmstepds of one job on a node.
+ * A ration: how many units of something may be used at once, and how fast they come back. A thread that uses more than
+ * is left waits until the ration is above 0 again. struct ration is pure and belongs to one thread. struct
+ * shared_ration is shared by this plugin's threads in all slurmstepds of a job on a node.
  */
 #pragma once
 
@@ -8,10 +9,10 @@
 #include <stdint.h>
 
 struct ration {
-	int64_t most;     /* at once */
-	uint64_t divisor; /* one comes back in so many nanoseconds */
-	int64_t left;
-	uint64_t filled_ns;
+	int64_t most;       /* units that may be used at once */
+	uint64_t divisor;   /* nanoseconds in which one unit comes back */
+	int64_t left;       /* units that are left; negative: used in advance */
+	uint64_t filled_ns; /* time up to which units that came back are counted */
 };
 
 static inline struct ration ration_begin(int64_t most, uint64_t divisor, uint64_t now_ns)
@@ -37,43 +38,44 @@ static inline void ration_use(struct ration *ration, uint64_t amount)
 	ration->left -= amount < INT32_MAX ? (int64_t)amount : INT32_MAX;
 }
 
-/* How long until there is something left: 0, there is. */
+/* Returns after how many nanoseconds a unit is left again; 0: one is left now. */
 static inline uint64_t ration_wait_ns(const struct ration *ration)
 {
 	return ration->left > 0 ? 0 : (uint64_t)(1 - ration->left) * ration->divisor;
 }
 
-#define SHARED_RATION_FILE "ration" /* in the directory of the job's state */
+#define SHARED_RATION_FILE "ration" /* its name in the job's directory below /run */
 
-/* One word of the page for each. The number: nanoseconds that the next one waits for each nanosecond of CPU time. */
+/* Kinds of work. Each has a ration of its own. */
 enum shared_ration_kind {
-	SHARED_RATION_SAMPLER, /* 50 */
-	SHARED_RATION_BROKER,  /* 40 */
+	SHARED_RATION_SAMPLER, /* each ns of CPU time makes the next sampler of the job wait 50 ns */
+	SHARED_RATION_BROKER,  /* each ns of CPU time makes the next broker of the job wait 40 ns */
 	SHARED_RATION_KINDS
 };
 
 /*
- * However many steps the job has, CPU time that one of them uses now has to be waited for by whoever comes next. It is
- * a word for each kind in a page of a file that only root opens: until when what was used so far has to be waited for.
- * Time goes on by itself, so that nobody has to fill it, and one who is killed takes nothing with him.
+ * A ration of CPU time for all steps of the job together: CPU time that one step's thread uses delays the thread that
+ * comes next, of whatever step. The file has one word a kind: the time until which threads wait for what was used so
+ * far. The clock alone refills the ration, and a thread that is killed takes nothing with it. Only root can open the
+ * file.
  */
 struct shared_ration;
 
 /*
- * Maps the file of that name in a directory of root's, which may be -1. A file that cannot be had is no error: the
- * ration is the process's own then. Returns NULL only without memory; freed by shared_ration_free, which takes NULL.
+ * Maps the file `name` of the directory, which only root can write. With directory -1, or if the file cannot be used,
+ * the ration is this process's own. Returns NULL only without memory. shared_ration_free frees it, and accepts NULL.
  */
 struct shared_ration *shared_ration_open(int directory, const char *name);
 void shared_ration_free(struct shared_ration *ration);
 
 /*
- * Books CPU time, which may be more than there is, and returns from when on (CLOCK_MONOTONIC) it is to be used: at
- * once, now_ns, where nothing has to be waited for. Those who book have their turns in that order. NULL: nothing is
+ * Books cpu_ns of CPU time and returns the time (CLOCK_MONOTONIC) from which on the caller may use it: now_ns if
+ * nothing is left to wait for. Callers get their times in the order of their bookings. With ration NULL, nothing is
  * counted.
  */
 uint64_t shared_ration_book(struct shared_ration *ration, enum shared_ration_kind kind, uint64_t cpu_ns,
                             uint64_t now_ns);
 
-/* Returns true if no more CPU time than that has to be waited for. */
+/* Returns true if at most backlog_ns of booked CPU time is still waited for. With ration NULL, returns true. */
 bool shared_ration_has(const struct shared_ration *ration, enum shared_ration_kind kind, uint64_t backlog_ns,
                        uint64_t now_ns);

@@ -1,6 +1,6 @@
 /*
- * Where on a node everything lies that is about its jobs while they run: <root>/<node>/<job id>/ (0700, root). What the
- * files there say is state.h's; what is about a clock lies beside the jobs (cpufreq/domain_file.h).
+ * Paths of a node's state: <root>/<node>/<job id>/ (mode 0700, root's) holds what is known of a job while it runs.
+ * node/state.h describes its files. The files of frequency domains lie beside the jobs (cpufreq/domain_file.h).
  */
 #pragma once
 
@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 #define STATE_ROOT "/run/mpi-wait"
-#define STATE_NONE UINT32_MAX /* no id */
+#define STATE_NONE UINT32_MAX /* instead of an id: there is none */
 
-/* Slurm's numbers for steps that have names. */
+/* Slurm's numbers of the steps that have names (slurm.h, SLURM_EXTERN_CONT and others). */
 #define STATE_STEP_EXTERN      0xfffffffcu
 #define STATE_STEP_BATCH       0xfffffffbu
 #define STATE_STEP_INTERACTIVE 0xfffffffau
@@ -21,15 +21,21 @@ struct state_place {
 	char node[64];
 };
 
-/* root NULL: STATE_ROOT. The node is SLURMD_NODENAME, outside Slurm the host's short name. -EINVAL: no usable name. */
+/*
+ * Fills in root (NULL: STATE_ROOT) and the node's name: SLURMD_NODENAME, or, without that variable, the host's short
+ * name. Returns 0, or -EINVAL if a name is too long or may not be part of a path.
+ */
 int state_place_init(const char *root, struct state_place *ret_place);
 
-/* Descriptors of <root>/<node> (made if missing) and of the job's directory; -ENOENT, -EPERM or -errno. */
+/*
+ * Open <root>/<node>, which is made if missing, and the job's directory, which is not. Return a descriptor, -ENOENT,
+ * -EPERM (see files_directory) or another -errno.
+ */
 int state_open_node(const struct state_place *place);
 int state_open_job(const struct state_place *place, uint32_t job_id);
 
-/* As state_open_job, made with that mode if it is missing. */
+/* As state_open_job, but a missing directory is made with `mode`. */
 int state_make_job(const struct state_place *place, uint32_t job_id, mode_t mode);
 
-/* "batch", "extern", "interactive" or the number. */
+/* Writes "batch", "extern", "interactive" or the number. */
 void state_step_name(uint32_t step_id, char name[16]);

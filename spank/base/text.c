@@ -22,11 +22,11 @@ int text_find(const char *list, char separator, const char *word)
 {
 	size_t length = strlen(word);
 
-	for (int place = 0;; place++) {
+	for (int index = 0;; index++) {
 		const char *end = strchrnul(list, separator);
 
 		if ((size_t)(end - list) == length && strncmp(list, word, length) == 0)
-			return place;
+			return index;
 		if (!*end)
 			return -1;
 		list = end + 1;

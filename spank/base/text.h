@@ -1,15 +1,15 @@
-/* Texts that are put together in a buffer, lists of words in one text, and numbers. Pure. */
+/* Appends text to a buffer, finds words in a list, parses numbers. Pure. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Appends to the text in buffer what there is room for. Returns whether that is all of it. */
+/* Appends to the text in buffer as much as fits. Returns true if all of it fits. */
 __attribute__((format(printf, 3, 4))) bool text_add(char *buffer, size_t size, const char *format, ...);
 
-/* The place of a word in a list with such separators between its words, from 0 on; -1: it is not there. */
+/* Returns the index of a word in a list whose words have `separator` between them, from 0 on; -1: it is not there. */
 int text_find(const char *list, char separator, const char *word);
 
-/* A number of digits alone that is at most so large. Returns whether it is one; else *ret_number is untouched. */
+/* Parses a number of digits only that is at most `most`. Returns false, with *ret_number untouched, if it is not. */
 bool text_number(const char *text, uint64_t most, uint64_t *ret_number);

@@ -8,7 +8,7 @@
 #define MASK_BYTES  2048 /* 16384 CPUs */
 
 static struct {
-	size_t size; /* 0: threads go anywhere */
+	size_t size; /* bytes of the mask; 0: threads may run anywhere */
 	_Alignas(unsigned long) unsigned char mask[MASK_BYTES];
 } confined;
 
@@ -18,7 +18,7 @@ void thread_confine(const void *mask, size_t size)
 		memcpy(confined.mask, mask, confined.size = size);
 }
 
-/* The thread inherits the mask. */
+/* The thread inherits the signal mask. */
 int thread_start(pthread_t *ret_thread, void *(*work)(void *), void *context)
 {
 	pthread_attr_t attributes;

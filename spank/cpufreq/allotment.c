@@ -1,4 +1,3 @@
-/* Cores, tasks and frequency domains: mapped, taken, shared out. */
 #include "spank/cpufreq/allotment.h"
 
 #include <errno.h>
@@ -23,9 +22,9 @@ int allotment_init(struct allotment *allotment, const struct allotment_rules *ru
 	allotment->core_count = topology_cores(topology);
 	allotment->cpu_count = topology_cpu_limit(topology);
 	allotment->cpu = calloc(allotment->cpu_count + 1, sizeof(allotment->cpu[0]));
-	allotment->share = calloc(allotment->cpu_count + 1, sizeof(allotment->share[0]));
+	allotment->portion = calloc(allotment->cpu_count + 1, sizeof(allotment->portion[0]));
 	allotment->step_cpus = hwloc_bitmap_alloc();
-	if (!allotment->cpu || !allotment->share || !allotment->step_cpus)
+	if (!allotment->cpu || !allotment->portion || !allotment->step_cpus)
 		return error_set(error, -ENOMEM, "no grant: no memory");
 	rc = neighbours_start(rules->job_id, &allotment->neighbours, error);
 	if (rc < 0)
@@ -74,12 +73,12 @@ static const char *reason_of(int rc)
 	return rc == -ENOSPC ? "no room for the domain's file" : "the domain's file refused";
 }
 
-/* The CPUs of a CPU's domain, whether online or not. Returns its number, or -1: there is none that makes sense. */
+/* Returns the number of a CPU's domain, with its CPUs, also those offline; -1: no domain that makes sense. */
 static int domain_of(const struct allotment *allotment, uint32_t cpu, hwloc_bitmap_t ret_cpus)
 {
 	int policy = cpufreq_policy_of(CPUFREQ_SYSFS, cpu);
 	cleanup_close int directory = policy < 0 ? -1 : cpufreq_open_policy(CPUFREQ_SYSFS, (uint32_t)policy);
-	char line[4096]; /* sysfs shows a page */
+	char line[4096]; /* a page, the most that a file of sysfs has */
 
 	if (directory < 0 || proc_line_read(directory, "related_cpus", line, sizeof(line)) <= 0 ||
 	    hwloc_bitmap_list_sscanf(ret_cpus, line) < 0 || !hwloc_bitmap_isset(ret_cpus, cpu) ||
@@ -88,19 +87,19 @@ static int domain_of(const struct allotment *allotment, uint32_t cpu, hwloc_bitm
 	return policy;
 }
 
-static void share_take(struct allotment *allotment, int node, const struct holder *holder, int policy,
-                       hwloc_const_bitmap_t cpus, struct error *error)
+static void portion_take(struct allotment *allotment, int node, const struct holder *holder, int policy,
+                         hwloc_const_bitmap_t cpus, struct error *error)
 {
-	struct share *share = &allotment->share[allotment->share_count];
+	struct portion *portion = &allotment->portion[allotment->portion_count];
 	int rc;
 
-	*share = (struct share){.cpus = hwloc_bitmap_dup(cpus), .task = -1, .loan = LOAN_NONE};
-	if (!share->cpus)
+	*portion = (struct portion){.cpus = hwloc_bitmap_dup(cpus), .task = -1, .loan = LOAN_NONE};
+	if (!portion->cpus)
 		return;
-	allotment->share_count++;
-	rc = loan_take(node, (uint32_t)policy, holder, &share->loan, error);
+	allotment->portion_count++;
+	rc = loan_take(node, (uint32_t)policy, holder, &portion->loan, error);
 	if (rc < 0)
-		snprintf(share->why, sizeof(share->why), "%s", reason_of(rc));
+		snprintf(portion->why, sizeof(portion->why), "%s", reason_of(rc));
 }
 
 int allotment_take(struct allotment *allotment, struct error *error)
@@ -128,7 +127,7 @@ int allotment_take(struct allotment *allotment, struct error *error)
 		}
 		hwloc_bitmap_foreach_end();
 		if (hwloc_bitmap_first(cpus) == cpu && hwloc_bitmap_isincluded(cpus, allotment->step_cpus))
-			share_take(allotment, node, &holder, policy, cpus, error);
+			portion_take(allotment, node, &holder, policy, cpus, error);
 	}
 	hwloc_bitmap_foreach_end();
 	return 0;
@@ -147,12 +146,12 @@ static const char *owner_why(int32_t owner)
 	return owner < 0 ? whys[-owner] : NULL;
 }
 
-static bool is_one_core(const struct allotment *allotment, const struct share *share)
+static bool is_one_core(const struct allotment *allotment, const struct portion *portion)
 {
-	int32_t core = allotment->cpu[hwloc_bitmap_first(share->cpus)].core;
+	int32_t core = allotment->cpu[hwloc_bitmap_first(portion->cpus)].core;
 	int cpu;
 
-	hwloc_bitmap_foreach_begin(cpu, share->cpus)
+	hwloc_bitmap_foreach_begin(cpu, portion->cpus)
 	{
 		if (allotment->cpu[cpu].core != core)
 			return false;
@@ -161,13 +160,16 @@ static bool is_one_core(const struct allotment *allotment, const struct share *s
 	return true;
 }
 
-/* Decides. Returns why not; NULL: it may be granted. Who runs in the rest of a domain, only the broker looks. */
-static const char *refusal_of(const struct allotment *allotment, const struct share *share, int32_t task,
+/*
+ * Returns why a domain is not granted to the task, or NULL if it may be. Who else runs on the domain's CPUs is checked
+ * for each request (call_lower in grant.c).
+ */
+static const char *refusal_of(const struct allotment *allotment, const struct portion *portion, int32_t task,
                               struct domain_use *ret_use)
 {
 	const struct allotment_rules *rules = allotment->rules;
-	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, share->loan.policy);
-	const char *why = share->why[0] ? share->why : owner_why(task);
+	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, portion->loan.policy);
+	const char *why = portion->why[0] ? portion->why : owner_why(task);
 	struct domain domain;
 
 	if (why)
@@ -177,41 +179,41 @@ static const char *refusal_of(const struct allotment *allotment, const struct sh
 	why = domain_decide(&domain, &rules->domain, ret_use);
 	if (why)
 		return why;
-	if (neighbours_have(allotment->neighbours, share->cpus))
+	if (neighbours_ask(allotment->neighbours, portion->cpus))
 		return "another job has the core";
-	/* it looks at the threads of one process */
-	if (rules->has_launcher && !is_one_core(allotment, share))
+	/* each request is checked against the threads of the asking process only, not against other ranks */
+	if (rules->has_launcher && !is_one_core(allotment, portion))
 		return "ranks of one task share the frequency domain";
 	return NULL;
 }
 
-/* Gives back what is granted to nobody; a reason that is there stays. */
-static void share_refuse(struct share *share, const char *why, struct error *error)
+/* Gives a domain back, and notes why it is not granted, unless a reason is noted. */
+static void portion_refuse(struct portion *portion, const char *why, struct error *error)
 {
-	if (!share->why[0])
-		snprintf(share->why, sizeof(share->why), "%s", why);
-	loan_end(&share->loan, error);
+	if (!portion->why[0])
+		snprintf(portion->why, sizeof(portion->why), "%s", why);
+	loan_end(&portion->loan, error);
 }
 
-/* The owner is the same for all CPUs of a domain. */
-static void share_grant(struct allotment *allotment, struct share *share, struct error *error)
+/* Grants a domain to its task, or gives it back. plan_share gives all CPUs of a domain the same owner. */
+static void portion_grant(struct allotment *allotment, struct portion *portion, struct error *error)
 {
 	const struct allotment_rules *rules = allotment->rules;
 	const struct cpufreq_owner user = {.uid = rules->uid, .gid = rules->gid, .mode = 0644};
-	int32_t task = allotment->cpu[hwloc_bitmap_first(share->cpus)].owner;
+	int32_t task = allotment->cpu[hwloc_bitmap_first(portion->cpus)].owner;
 	struct domain_use use;
-	const char *refusal = refusal_of(allotment, share, task, &use);
+	const char *refusal = refusal_of(allotment, portion, task, &use);
 	int rc = 0;
 
 	if (!refusal) {
-		rc = loan_change(&share->loan, &use, rules->domain.grant == SITE_GRANT_FILE ? &user : NULL, error);
+		rc = loan_change(&portion->loan, &use, rules->domain.grant == SITE_GRANT_FILE ? &user : NULL, error);
 		if (rc < 0)
-			refusal = share->loan.hold.changes ? "the kernel refused" : reason_of(rc);
+			refusal = portion->loan.hold.changes ? "the kernel refused" : reason_of(rc);
 	}
 	if (refusal)
-		share_refuse(share, refusal, error);
+		portion_refuse(portion, refusal, error);
 	else
-		share->task = task;
+		portion->task = task;
 }
 
 static const char *why_not(const struct allotment *allotment, unsigned cpu)
@@ -220,16 +222,16 @@ static const char *why_not(const struct allotment *allotment, unsigned cpu)
 
 	if (why)
 		return why;
-	for (size_t i = 0; i < allotment->share_count; i++)
-		if (hwloc_bitmap_isset(allotment->share[i].cpus, cpu))
-			return allotment->share[i].why;
+	for (size_t i = 0; i < allotment->portion_count; i++)
+		if (hwloc_bitmap_isset(allotment->portion[i].cpus, cpu))
+			return allotment->portion[i].why;
 	return "no memory";
 }
 
-/* A core counts as granted if all of its CPUs are. One that is not the step's does not count. */
+/* Counts a core of the step in the record. It is granted if all of its CPUs are. */
 static void core_count(struct allotment *allotment, int32_t core)
 {
-	struct record_grant one = {.mode = "any", .refusal = {{.cores = 1}}}; /* grant_to_json says which */
+	struct record_grant one = {.mode = "any", .refusal = {{.cores = 1}}}; /* grant_to_json sets the mode */
 	bool is_there = false;
 
 	for (unsigned i = 0; i < allotment->cpu_count && !one.refusal[0].why[0]; i++) {
@@ -258,11 +260,11 @@ int allotment_grant(struct allotment *allotment, struct error *error)
 		rc = plan_share(allotment->cpu, allotment->cpu_count);
 		neighbours_meet(allotment->neighbours, allotment->step_cpus);
 	}
-	for (size_t i = 0; i < allotment->share_count; i++)
+	for (size_t i = 0; i < allotment->portion_count; i++)
 		if (allotment->none || rc < 0)
-			share_refuse(&allotment->share[i], "", error);
+			portion_refuse(&allotment->portion[i], "", error);
 		else
-			share_grant(allotment, &allotment->share[i], error);
+			portion_grant(allotment, &allotment->portion[i], error);
 	if (rc < 0)
 		return error_set(error, rc, "no grant: no memory");
 	for (uint32_t core = 0; core < allotment->core_count; core++)
@@ -272,13 +274,13 @@ int allotment_grant(struct allotment *allotment, struct error *error)
 
 void allotment_end(struct allotment *allotment, struct error *error)
 {
-	for (size_t i = 0; i < allotment->share_count; i++) {
-		loan_end(&allotment->share[i].loan, error);
-		hwloc_bitmap_free(allotment->share[i].cpus);
+	for (size_t i = 0; i < allotment->portion_count; i++) {
+		loan_end(&allotment->portion[i].loan, error);
+		hwloc_bitmap_free(allotment->portion[i].cpus);
 	}
 	neighbours_end(allotment->neighbours);
 	hwloc_bitmap_free(allotment->step_cpus);
-	free(allotment->share);
+	free(allotment->portion);
 	free(allotment->cpu);
 	*allotment = (struct allotment){.cpu_count = 0};
 }

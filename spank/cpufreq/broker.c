@@ -1,4 +1,4 @@
-/* One thread: orders, expiry, a request, and again; sleep where there is none. */
+/* The thread's loop: obey orders, restore expired cores, serve one request; if there was none, sleep. */
 #include "spank/cpufreq/broker.h"
 
 #include <dlfcn.h>
@@ -23,29 +23,29 @@
 #include "spank/base/thread.h"
 
 #define MS_NS      UINT64_C(1000000)
-#define IDLE_NS    (250 * MS_NS) /* a ring can be taken away from us: who maps the bell may requeue its waiters */
-#define RINGS_MOST 16            /* at once; else one each millisecond */
-#define SLOWS_MOST (20 * MS_NS)  /* of CPU time at once */
-#define READS_MOST 4             /* of a word that is torn, */
-#define TURNS_MOST 4             /* and such words, in one go */
-#define WAITERS    8             /* that an answer wakes: more have no business there, and look again by themselves */
+#define IDLE_NS    (250 * MS_NS) /* longest sleep: a ring is lost if a task that maps the bell requeues its waiters */
+#define RINGS_MOST 16            /* rings that may wake the thread at once; in the long run one a millisecond */
+#define SLOWS_MOST (20 * MS_NS)  /* CPU time for LOW requests that may be used at once */
+#define READS_MOST 4             /* reads of a word that changes while it is read */
+#define TURNS_MOST 4             /* words that are tried in one call of serve_one */
+#define WAITERS    8             /* threads that an answer wakes; further ones read it after their timeout */
 
 struct broker {
-	struct broker_config config; /* its segment is a copy of ours */
-	uint32_t cpus;               /* whose words are read */
-	struct mpiwait_board *page;  /* the board, for writing; NULL: none */
-	int board;                   /* for reading; -1: none */
+	struct broker_config config; /* the caller's, with a copy of the segment's descriptor */
+	uint32_t cpus;               /* number of CPUs whose words are read */
+	struct mpiwait_board *page;  /* the board's writable mapping; NULL: none */
+	int board;                   /* the board's read-only descriptor; -1: none */
 	pthread_t thread;
-	uint32_t ordered; /* orders that were given, that were obeyed, and the thread's end */
-	uint32_t obeyed;
-	uint32_t ended;
-	uint32_t first;              /* which CPU has its turn first */
-	bool waits;                  /* a request does, for its ration, or until its word holds still */
-	struct ration rings;         /* that wake us */
-	struct shared_ration *slows; /* CPU time for requests to be slowed */
-	uint64_t expires_ns;
-	uint64_t *served; /* words to which there is an answer, by CPU */
-	uint64_t word[];  /* as they were read last */
+	uint32_t ordered;            /* orders that were given so far */
+	uint32_t obeyed;             /* orders that were obeyed so far */
+	uint32_t ended;              /* 1: the thread has ended */
+	uint32_t first;              /* the CPU whose word is read first in the next turn */
+	bool waits;                  /* a request waits for the ration, or for its word to hold still */
+	struct ration rings;         /* rings that may wake the thread */
+	struct shared_ration *slows; /* CPU time for LOW requests */
+	uint64_t expires_ns;         /* when `expire` is called again */
+	uint64_t *served;            /* by CPU, the last word that was answered */
+	uint64_t word[];             /* by CPU, the word as it was read last */
 };
 
 static void futex_wake(const void *word, int most)
@@ -53,7 +53,7 @@ static void futex_wake(const void *word, int most)
 	syscall(SYS_futex, word, FUTEX_WAKE, most, NULL, NULL, 0);
 }
 
-/* Of that many CPUs, from one on. */
+/* Reads the words of `count` CPUs from `cpu` on. Returns false if the segment cannot be read. */
 static bool words_read(struct broker *broker, uint32_t cpu, uint32_t count)
 {
 	size_t size = count * sizeof(broker->word[0]);
@@ -62,7 +62,9 @@ static bool words_read(struct broker *broker, uint32_t cpu, uint32_t count)
 	return pread(broker->config.segment, &broker->word[cpu], size, at) == (ssize_t)size;
 }
 
-/* In the order of their turn. Only the first is free: it comes once after each request to be slowed that was granted.
+/*
+ * Kinds of requests, highest priority first. Only KIND_RESTORES is exempt from the CPU ration: it is served at most
+ * once after each LOW request that was granted.
  */
 enum kind { KIND_RESTORES, KIND_NOTHING_TO_RESTORE, KIND_SLOWS, KIND_NONE };
 
@@ -81,7 +83,7 @@ static enum kind kind_of(const struct broker *broker, uint32_t cpu)
 	return KIND_SLOWS;
 }
 
-/* Whose turn it is. */
+/* Returns the kind of the request that is served next, with its CPU in *ret_cpu; KIND_NONE: there is no request. */
 static enum kind turn_find(const struct broker *broker, uint32_t *ret_cpu)
 {
 	enum kind best = KIND_NONE;
@@ -98,7 +100,7 @@ static enum kind turn_find(const struct broker *broker, uint32_t *ret_cpu)
 	return best;
 }
 
-/* Half of what may be used at once is kept for who waits for an answer to a RESTORE. */
+/* Returns true if the ration allows that kind. LOW requests get half of it; a rank waits for the answer to RESTORE. */
 static bool may_serve(struct broker *broker, enum kind kind)
 {
 	if (kind == KIND_RESTORES)
@@ -107,7 +109,7 @@ static bool may_serve(struct broker *broker, enum kind kind)
 	                         clock_monotonic_ns());
 }
 
-/* What was said of a core that has not been lowered since holds for its restoring too. */
+/* Returns the answer to a RESTORE of a core that is not low: if the last LOW was refused for good, so is this. */
 static enum mpiwait_lease_answer same_as_before(uint64_t reply)
 {
 	enum mpiwait_lease_answer before = mpiwait_lease_answer(reply);
@@ -115,6 +117,7 @@ static enum mpiwait_lease_answer same_as_before(uint64_t reply)
 	return before == MPIWAIT_LEASE_NOT_YOURS || before == MPIWAIT_LEASE_OVER ? before : MPIWAIT_LEASE_DONE;
 }
 
+/* Writes an answer on the board, and wakes the threads that wait on its lower half, the serial. */
 static void board_reply(struct broker *broker, uint32_t cpu, uint64_t reply)
 {
 	const char *word = (const char *)&broker->page->reply[cpu];
@@ -123,7 +126,7 @@ static void board_reply(struct broker *broker, uint32_t cpu, uint64_t reply)
 	futex_wake(word + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0), WAITERS);
 }
 
-/* What is no request costs the core its low frequency. */
+/* Serves a word and answers it. A word that is no request restores the core and is answered OVER. */
 static void word_serve(struct broker *broker, uint32_t cpu, enum kind kind)
 {
 	const struct broker_calls *calls = broker->config.calls;
@@ -140,13 +143,12 @@ static void word_serve(struct broker *broker, uint32_t cpu, enum kind kind)
 		answer = same_as_before(broker->page->reply[cpu]);
 	else
 		calls->restore(context, cpu, &changes);
-	broker->expires_ns = 0; /* to be asked for again */
+	broker->expires_ns = 0; /* call `expire` again */
 	broker->served[cpu] = word;
 	board_reply(broker, cpu, mpiwait_lease_reply(mpiwait_lease_serial(word), answer, changes));
 }
 
-/* A word that changes while it is read is read again. Returns whether it has held still; if not, it has its turn later.
- */
+/* Reads a word until two reads in a row agree. Returns true if they do; if not, the word gets its turn later. */
 static bool word_settle(struct broker *broker, uint32_t cpu)
 {
 	for (int i = 0; i < READS_MOST; i++) {
@@ -160,7 +162,7 @@ static bool word_settle(struct broker *broker, uint32_t cpu)
 	return false;
 }
 
-/* Returns whether a request was served. */
+/* Serves the request whose turn it is. Returns true if one was served. */
 static bool serve_one(struct broker *broker)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -187,6 +189,7 @@ static bool serve_one(struct broker *broker)
 	return served;
 }
 
+/* Calls obey if an order was given since. Returns false if the thread shall end. */
 static bool obey(struct broker *broker)
 {
 	uint32_t ordered = __atomic_load_n(&broker->ordered, __ATOMIC_ACQUIRE);
@@ -208,10 +211,11 @@ static void expire(struct broker *broker)
 }
 
 /*
- * Until somebody rings, or there may be something to do. While a core is low we look by ourselves, for a ring that was
- * missed and for what expires. Who rings without end wakes us once in a millisecond.
+ * Sleeps until the bell is rung, or until something may have to be done. While a core is low the thread wakes each
+ * MPIWAIT_LEASE_LOOK_NS, for rings that it missed and leases that expire. A task that rings without end wakes it once a
+ * millisecond.
  */
-static void rest(struct broker *broker)
+static void bell_wait(struct broker *broker)
 {
 	uint64_t idle_ns = broker->expires_ns == UINT64_MAX ? IDLE_NS : MPIWAIT_LEASE_LOOK_NS, pause_ns;
 	const struct timespec most = clock_timespec(broker->waits ? MS_NS : idle_ns);
@@ -231,14 +235,14 @@ static void *broker_main(void *argument)
 	while (obey(broker)) {
 		expire(broker);
 		if (!serve_one(broker))
-			rest(broker);
+			bell_wait(broker);
 	}
 	__atomic_store_n(&broker->page->over, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&broker->ended, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-/* No child has the mapping: none of them could write by it between fork and exec. */
+/* Makes the board. Forked children do not get its mapping, so that no task can write to it between fork and exec. */
 static int board_make(struct broker *broker)
 {
 	size_t size = mpiwait_board_size(broker->config.cpus);
@@ -257,7 +261,7 @@ static int board_make(struct broker *broker)
 		return -errno;
 	broker->page->cpus = broker->config.cpus;
 	broker->page->magic = MPIWAIT_BOARD_MAGIC;
-	/* another description of the same file, which can only read */
+	/* a second open file description of the memfd, read-only */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", writes);
 	broker->board = open(path, O_RDONLY | O_CLOEXEC);
 	return broker->board < 0 ? -errno : 0;
@@ -310,9 +314,8 @@ int broker_board(const struct broker *broker)
 	return broker->board;
 }
 
-/* Waits until the thread has counted up to a number, looking each tenth of a millisecond: what is ordered is soon done.
- */
-static bool comes(const struct broker *broker, const uint32_t *counted, uint32_t number, uint64_t most_ns)
+/* Waits, most_ns at most, until the thread has counted up to a number. Polls each 0.1 ms: orders are soon obeyed. */
+static bool count_await(const struct broker *broker, const uint32_t *counted, uint32_t number, uint64_t most_ns)
 {
 	const struct timespec pause = clock_timespec(MS_NS / 10);
 	uint64_t deadline_ns = clock_monotonic_ns() + most_ns;
@@ -320,7 +323,7 @@ static bool comes(const struct broker *broker, const uint32_t *counted, uint32_t
 	while ((int32_t)(__atomic_load_n(counted, __ATOMIC_ACQUIRE) - number) < 0) {
 		if (clock_monotonic_ns() >= deadline_ns)
 			return false;
-		futex_wake(&broker->page->bell, INT_MAX); /* a ring may be missed */
+		futex_wake(&broker->page->bell, INT_MAX); /* again each time: the thread may miss a ring */
 		nanosleep(&pause, NULL);
 	}
 	return true;
@@ -330,10 +333,10 @@ bool broker_order(struct broker *broker, uint64_t most_ns)
 {
 	uint32_t ours = __atomic_add_fetch(&broker->ordered, 1, __ATOMIC_ACQ_REL);
 
-	return comes(broker, &broker->obeyed, ours, most_ns);
+	return count_await(broker, &broker->obeyed, ours, most_ns);
 }
 
-/* The plugin is unloaded soon: code that a thread is in must stay. */
+/* Keeps this shared object loaded after Slurm unloads the plugin: the thread still runs its code. */
 static void object_keep(void)
 {
 	Dl_info here;
@@ -341,14 +344,14 @@ static void object_keep(void)
 
 	if (dladdr((const void *)(uintptr_t)broker_main, &here) && here.dli_fname)
 		kept = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-	(void)kept; /* never closed */
+	(void)kept; /* stays open for good */
 }
 
 bool broker_end(struct broker *broker, uint64_t most_ns)
 {
 	if (!broker)
 		return true;
-	if (!comes(broker, &broker->ended, 1, most_ns)) {
+	if (!count_await(broker, &broker->ended, 1, most_ns)) {
 		object_keep();
 		pthread_detach(broker->thread);
 		return false;

@@ -13,7 +13,7 @@
 
 #define LINK_TEXT "../cpufreq/"
 
-/* Digits only, without a leading zero: a name that is composed again is the one that was read. */
+/* Accepts digits only and no leading zero, so that a number has one spelling: the path made of it is the one read. */
 static bool number_parse(const char *text, uint32_t limit, uint32_t *ret_number)
 {
 	uint64_t number;
@@ -141,7 +141,7 @@ int cpufreq_set_owner(int descriptor, const struct cpufreq_owner *owner)
 	return fchmod(descriptor, owner->mode) ? -errno : 0;
 }
 
-/* Cooling devices that act on cpufreq: ACPI's "Processor", others' "cpufreq-cpu0" and the like. */
+/* Returns true if an active cooling device acts on cpufreq: of type "Processor" (ACPI) or like "cpufreq-cpu0". */
 static bool is_cooling(int devices, const char *name)
 {
 	char path[NAME_MAX + 16], text[CPUFREQ_TEXT_MAX];

@@ -1,9 +1,8 @@
-/* What a frequency domain is like, and what may be done to it. */
 #include "spank/cpufreq/domain.h"
 
 #include "spank/base/text.h"
 
-/* Wrong or doubtful means no grant: drivers are those whose files were looked at. */
+/* Drivers whose files this program knows how to change. The domains of any other driver are not granted. */
 #define DRIVERS "acpi-cpufreq intel_cpufreq intel_pstate amd-pstate amd-pstate-epp"
 
 bool domain_read(int policy_directory, struct domain *ret_domain)

@@ -1,6 +1,6 @@
 /*
- * A frequency domain (the kernel's cpufreq policy): what it is like, and what may be done to it. Pure but for
- * domain_read.
+ * A frequency domain, which is one cpufreq policy of the kernel: its settings, and which of them a lease may change.
+ * Pure but for domain_read.
  */
 #pragma once
 
@@ -10,32 +10,33 @@
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/policy/site.h"
 
-#define DOMAIN_WHY_MAX 64
+#define DOMAIN_WHY_MAX 64 /* bytes of a reason, its NUL included */
 
 struct domain {
 	char driver[CPUFREQ_TEXT_MAX];
-	uint32_t info_min_khz;
-	uint32_t info_max_khz;
-	uint32_t min_khz;
-	uint32_t max_khz;
+	uint32_t info_min_khz; /* cpuinfo_min_freq */
+	uint32_t info_max_khz; /* cpuinfo_max_freq */
+	uint32_t min_khz;      /* scaling_min_freq */
+	uint32_t max_khz;      /* scaling_max_freq */
 };
 
 struct domain_rules {
 	enum site_grant grant;
-	uint32_t min_khz; /* the site's, 0: the hardware's */
+	uint32_t min_khz; /* lowest frequency that the site allows; 0: the hardware's */
 };
 
-/* The two values between which scaling_max_freq is switched. */
+/* The two values between which a lease switches scaling_max_freq. */
 struct domain_use {
-	uint32_t low_khz;
-	uint32_t high_khz; /* what was found: never above */
+	uint32_t low_khz;  /* the value while the ranks wait */
+	uint32_t high_khz; /* the value that was found, which is never exceeded */
 };
 
-/* Reads a domain's files. Returns whether all of them make sense. */
+/* Reads a domain's files. Returns true if all of them make sense. */
 bool domain_read(int policy_directory, struct domain *ret_domain);
 
 /*
- * Decides. What --cpu-freq has set is in what was found, so it is the ceiling. Returns NULL, or why nothing may be
- * done: a few words that may enter the record, shorter than DOMAIN_WHY_MAX.
+ * Decides how a domain may be changed. The ceiling is the frequency that was found, which --cpu-freq may have set.
+ * Returns NULL with *ret_use, or why the domain may not be changed: a few words for the record, shorter than
+ * DOMAIN_WHY_MAX.
  */
 const char *domain_decide(const struct domain *domain, const struct domain_rules *rules, struct domain_use *ret_use);

@@ -11,12 +11,12 @@
 #include "spank/base/json.h"
 #include "spank/base/run_directory.h"
 
-#define SUM_SIZE 10 /* a space, eight digits, a newline: at the file's end */
-#define NO_WORD  "-"
+#define SUM_SIZE 10  /* bytes of the checksum at the text's end: a space, eight digits, a newline */
+#define NO_WORD  "-" /* instead of a name while nothing was changed */
 
-#define LOCKS_MOST 64 /* processes at once that have been a domain's holder and still live */
+#define LOCKS_MOST 64 /* most living processes that hold a domain or have held it */
 
-/* A version; the holder; what was found; what is written. "userspace" is always 0. */
+/* The file's lines: the version, the holder, what was found, what the holder writes. "userspace" is always 0. */
 #define FORMAT                                                                      \
 	"mpi-wait-domain 1\nheld by job %" SCNu32 " step %" SCNu32 " lock %" SCNu32 \
 	" boot %36s\nfound driver %31s governor %31s owner %u:%u:%o\n"              \
@@ -34,7 +34,7 @@ int holder_init(uint32_t job_id, uint32_t step_id, struct holder *ret_holder)
 	return result;
 }
 
-/* Each holder's byte lies beyond the text, which nobody locks that way. */
+/* Returns the lock of a holder's byte. It lies beyond the text. */
 static struct flock lock_of(uint32_t lock)
 {
 	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = DOMAIN_FILE_SIZE + lock, .l_len = 1};
@@ -83,7 +83,7 @@ uint32_t domain_file_sum(const char *bytes, size_t length)
 {
 	uint32_t crc = UINT32_MAX;
 
-	/* CRC-32 of IEEE 802.3, bit by bit: it is short */
+	/* bit by bit, without a table: the text is short */
 	for (size_t i = 0; i < length; i++) {
 		crc ^= (unsigned char)bytes[i];
 		for (int bit = 0; bit < 8; bit++)
@@ -118,13 +118,13 @@ void domain_file_print(const struct domain_hold *hold, char text[DOMAIN_FILE_SIZ
 	memcpy(text + DOMAIN_FILE_SIZE - SUM_SIZE, sum, SUM_SIZE);
 }
 
-/* As the kernel names governors and drivers: nothing that is not printed. */
+/* Returns true for what the kernel may call a governor or a driver: letters, digits, "_" and "-". */
 static bool is_word(const char *name)
 {
 	return name[0] && characters_ok(name, JSON_LETTERS JSON_DIGITS "_-");
 }
 
-/* Return why a text is refused; NULL: it is not. */
+/* Returns why a parsed change is refused; NULL: it is valid. */
 static const char *change_refusal(const struct domain_change *change)
 {
 	const struct domain_use *use = &change->use;
@@ -149,7 +149,7 @@ static const char *held_parse(const char *text, struct domain_hold *hold)
 	           change->driver, change->governor, &change->owner.uid, &change->owner.gid, &change->owner.mode, name,
 	           &change->use.low_khz, &change->use.high_khz, &gives, &change->user, &end) != FORMAT_FIELDS ||
 	    end == 0 || gives > 1 || hold->holder.lock >= LOCKS_MOST)
-		return "no such file of ours, or of a version that this release does not know";
+		return "not a domain's file, or one of a version that this release does not know";
 	hold->changes = strcmp(name, NO_WORD) != 0;
 	if (!hold->changes) {
 		*change = (struct domain_change){.gives = false};
@@ -171,7 +171,7 @@ int domain_file_parse(const char text[DOMAIN_FILE_SIZE], struct domain_hold *ret
 	why = hold.held ? held_parse(copy, &hold) : NULL;
 	if (why)
 		return error_set(error, -EBADMSG, "%s", why);
-	/* printed again it is the same, or it was not ours */
+	/* printed again, a text of ours is the same, with its checksum */
 	domain_file_print(&hold, again);
 	if (memcmp(again, text, DOMAIN_FILE_SIZE) != 0)
 		return error_set(error, -EBADMSG, "a wrong checksum");
@@ -218,7 +218,7 @@ int domain_file_write(int file, const struct domain_hold *hold, char ret_text[DO
 	return 0;
 }
 
-/* Free, and whole from the first moment: the directory's lock keeps two from making it. */
+/* Makes the file of a free domain, whole from the first moment. The directory's lock keeps two from making it. */
 static int file_make(int directory, const char *name)
 {
 	char text[DOMAIN_FILE_SIZE];

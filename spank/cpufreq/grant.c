@@ -1,6 +1,4 @@
-/*
- * Who may say what, served. What is granted belongs to the broker's thread from its start to its end.
- */
+/* The broker's callbacks, which check who asks and change frequencies, and the orders that slurmstepd gives. */
 #include "spank/cpufreq/grant.h"
 
 #include <errno.h>
@@ -17,31 +15,32 @@
 #include "spank/cpufreq/broker.h"
 #include "spank/machine/asker.h"
 
-#define TASKS_MAX 1024
-#define BEGIN_NS  (10 * SECOND_NS)
+#define TASKS_MAX 1024             /* local tasks that may have a grant */
+#define BEGIN_NS  (10 * SECOND_NS) /* longest wait until the thread has decided */
 
 struct task {
 	pid_t pid; /* 0: not forked yet */
 	bool ended;
 };
 
-enum { GATHERS, BEGINS, BEGUN }; /* everything is known with BEGINS */
+/* GATHERS: tasks are still missing. BEGINS: the thread is to decide. BEGUN: it has decided. */
+enum { GATHERS, BEGINS, BEGUN };
 
 struct grant {
 	struct grant_config config;
-	struct allotment allotment;
+	struct allotment allotment; /* the broker's thread's, from the thread's start to its end */
 	struct task *task;
 	uint32_t tasks_seen;
-	bool *granted; /* by local task, on a page that the tasks share: whether anything was */
+	bool *granted; /* by local task: it has a domain; on a page that the tasks share */
 	struct broker *broker;
-	struct error problem; /* of the latest order */
-	int begun;            /* as above; negative: why not */
-	bool ends;            /* the step does */
-	uint64_t patience_ns; /* how long the thread is still waited for */
-	hwloc_bitmap_t core;  /* of the request that is served, and the CPUs that share its frequency */
-	hwloc_bitmap_t domains;
-	uint64_t transitions; /* of all domains, both ways */
-	uint64_t low_ns;
+	struct error problem;   /* the message of the latest order */
+	int begun;              /* GATHERS, BEGINS or BEGUN; negative: an errno, nothing is granted */
+	bool ends;              /* the step ends */
+	uint64_t patience_ns;   /* how long slurmstepd still waits for the thread, in all */
+	hwloc_bitmap_t core;    /* CPUs of the core that is asked for */
+	hwloc_bitmap_t domains; /* CPUs that share that core's frequency */
+	uint64_t transitions;   /* changes of frequency in all domains, both ways */
+	uint64_t low_ns;        /* time for which domains were low, summed */
 };
 
 static int make_tasks(struct grant *grant, struct error *error)
@@ -57,50 +56,53 @@ static int make_tasks(struct grant *grant, struct error *error)
 	return 0;
 }
 
-/* Where it fails, the domain is lost: what is left to undo is loan_end's, or of who has it now. */
-static bool share_set(struct grant *grant, struct share *share, bool low, uint64_t now_ns)
+/*
+ * Sets a domain's frequency. Returns false, and gives the domain up, on failure: loan_end restores it, unless another
+ * step has taken it and restored it.
+ */
+static bool portion_set(struct grant *grant, struct portion *portion, bool low, uint64_t now_ns)
 {
-	const struct domain_use *use = &share->loan.hold.change.use;
+	const struct domain_use *use = &portion->loan.hold.change.use;
 
-	share->is_over = loan_set(&share->loan, low ? use->low_khz : use->high_khz) < 0;
-	if (share->is_low)
-		__atomic_fetch_add(&grant->low_ns, now_ns - share->since_ns, __ATOMIC_RELAXED);
-	share->is_low = low && !share->is_over;
-	share->since_ns = now_ns;
-	if (!low || share->is_low) {
-		share->changes++;
+	portion->is_over = loan_set(&portion->loan, low ? use->low_khz : use->high_khz) < 0;
+	if (portion->is_low)
+		__atomic_fetch_add(&grant->low_ns, now_ns - portion->since_ns, __ATOMIC_RELAXED);
+	portion->is_low = low && !portion->is_over;
+	portion->since_ns = now_ns;
+	if (!low || portion->is_low) {
+		portion->changes++;
 		__atomic_fetch_add(&grant->transitions, 1, __ATOMIC_RELAXED);
 	}
-	return !share->is_over;
+	return !portion->is_over;
 }
 
-/* Return whether the domain is ours. */
-static bool share_restore(struct grant *grant, struct share *share, uint64_t now_ns)
+/* Return false if the domain is no longer this step's. */
+static bool portion_restore(struct grant *grant, struct portion *portion, uint64_t now_ns)
 {
-	return share->is_low ? share_set(grant, share, false, now_ns) : !share->is_over;
+	return portion->is_low ? portion_set(grant, portion, false, now_ns) : !portion->is_over;
 }
 
-static bool share_lower(struct grant *grant, struct share *share, uint64_t now_ns)
+static bool portion_lower(struct grant *grant, struct portion *portion, uint64_t now_ns)
 {
-	if (share->is_over)
+	if (portion->is_over)
 		return false;
-	share->until_ns = now_ns + MPIWAIT_LEASE_HOLD_NS;
-	/* Asked for again: a domain that was lost meanwhile is noticed. */
-	return (share->is_low && loan_holds(&share->loan)) || share_set(grant, share, true, now_ns);
+	portion->until_ns = now_ns + MPIWAIT_LEASE_HOLD_NS;
+	/* loan_holds: a low domain may have been taken by another step */
+	return (portion->is_low && loan_holds(&portion->loan)) || portion_set(grant, portion, true, now_ns);
 }
 
-/* Those that the core has a part in, one after another; NULL: no more. */
-static struct share *share_next(struct grant *grant, struct share *before)
+/* Returns the next granted domain after `before` that has a CPU of the core; NULL: no more. */
+static struct portion *portion_next(struct grant *grant, struct portion *before)
 {
-	struct share *end = grant->allotment.share + grant->allotment.share_count;
+	struct portion *end = grant->allotment.portion + grant->allotment.portion_count;
 
-	for (struct share *at = before ? before + 1 : grant->allotment.share; at < end; at++)
+	for (struct portion *at = before ? before + 1 : grant->allotment.portion; at < end; at++)
 		if (at->task >= 0 && hwloc_bitmap_intersects(at->cpus, grant->core))
 			return at;
 	return NULL;
 }
 
-/* Finds the core around a CPU. Returns the task that it was granted to, or -1: it, or a part of it, to none. */
+/* Finds a CPU's core and its domains. Returns the task that has the whole core granted; -1: none has. */
 static int32_t core_find(struct grant *grant, uint32_t cpu)
 {
 	const struct allotment *allotment = &grant->allotment;
@@ -112,7 +114,7 @@ static int32_t core_find(struct grant *grant, uint32_t cpu)
 	for (unsigned i = 0; i < allotment->cpu_count; i++)
 		if (allotment->cpu[i].core == allotment->cpu[cpu].core)
 			hwloc_bitmap_set(grant->core, i);
-	for (struct share *at = NULL; (at = share_next(grant, at));)
+	for (struct portion *at = NULL; (at = portion_next(grant, at));)
 		hwloc_bitmap_or(grant->domains, grant->domains, at->cpus);
 	return hwloc_bitmap_isincluded(grant->core, grant->domains) ? allotment->cpu[cpu].owner : -1;
 }
@@ -121,48 +123,52 @@ static uint32_t core_changes(struct grant *grant)
 {
 	uint32_t changes = 0;
 
-	for (struct share *at = NULL; (at = share_next(grant, at));)
+	for (struct portion *at = NULL; (at = portion_next(grant, at));)
 		changes += at->changes;
 	return changes;
 }
 
-/* Whether another process of the task has the core, and lives. */
+/* Returns true if another living process of the task has lowered the core last. */
 static bool core_is_busy(struct grant *grant, pid_t process, pid_t task)
 {
-	for (struct share *at = NULL; (at = share_next(grant, at));)
+	for (struct portion *at = NULL; (at = portion_next(grant, at));)
 		if (at->process && at->process != process && asker_is_of_task(at->process, task))
 			return true;
 	return false;
 }
 
+/* Restores all domains of the core. Returns DONE, or OVER if one of them is no longer this step's. */
 static enum mpiwait_lease_answer core_restore(struct grant *grant)
 {
 	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_DONE;
 	uint64_t now_ns = clock_monotonic_ns();
 
-	for (struct share *at = NULL; (at = share_next(grant, at));)
-		if (!share_restore(grant, at, now_ns))
+	for (struct portion *at = NULL; (at = portion_next(grant, at));)
+		if (!portion_restore(grant, at, now_ns))
 			answer = MPIWAIT_LEASE_OVER;
 	return answer;
 }
 
-/* All of it, or nothing. */
+/* Lowers all domains of the core, or none. */
 static enum mpiwait_lease_answer core_lower(struct grant *grant, pid_t thread, pid_t process)
 {
 	bool own = asker_has_core(process, thread, grant->core, grant->domains) &&
-	           !neighbours_have(grant->allotment.neighbours, grant->domains);
+	           !neighbours_ask(grant->allotment.neighbours, grant->domains);
 	bool done = own;
 	uint64_t now_ns = clock_monotonic_ns();
 
-	for (struct share *at = NULL; done && (at = share_next(grant, at));) {
+	for (struct portion *at = NULL; done && (at = portion_next(grant, at));) {
 		at->process = process;
-		done = share_lower(grant, at, now_ns);
+		done = portion_lower(grant, at, now_ns);
 	}
 	if (!done)
 		core_restore(grant);
 	return done ? MPIWAIT_LEASE_DONE : own ? MPIWAIT_LEASE_OVER : MPIWAIT_LEASE_NOT_NOW;
 }
 
+/* Lowers the CPU's core if the thread belongs to the core's task, and no other process of the task has the core. */
+/* Lowers the CPU's core if the thread belongs to the task that has the core, and no other process of the task has it.
+ */
 static enum mpiwait_lease_answer call_lower(void *context, uint32_t cpu, pid_t thread, uint32_t *ret_changes)
 {
 	struct grant *grant = context;
@@ -195,42 +201,44 @@ static uint64_t call_expire(void *context, uint64_t now_ns)
 	struct grant *grant = context;
 	uint64_t next_ns = UINT64_MAX;
 
-	for (size_t i = 0; i < grant->allotment.share_count; i++) {
-		struct share *share = &grant->allotment.share[i];
+	for (size_t i = 0; i < grant->allotment.portion_count; i++) {
+		struct portion *portion = &grant->allotment.portion[i];
 
-		if (share->is_low && now_ns >= share->until_ns)
-			share_restore(grant, share, now_ns);
-		else if (share->is_low && share->until_ns < next_ns)
-			next_ns = share->until_ns;
+		if (portion->is_low && now_ns >= portion->until_ns)
+			portion_restore(grant, portion, now_ns);
+		else if (portion->is_low && portion->until_ns < next_ns)
+			next_ns = portion->until_ns;
 	}
 	return next_ns;
 }
 
+/* Decides what is granted, and notes on the tasks' page which of them have a domain. */
 static void begin(struct grant *grant)
 {
 	const struct allotment *allotment = &grant->allotment;
 	int rc = allotment_grant(&grant->allotment, &grant->problem);
 
-	for (size_t i = 0; i < allotment->share_count && rc == 0; i++)
-		if (allotment->share[i].task >= 0)
-			grant->granted[allotment->share[i].task] = true;
+	for (size_t i = 0; i < allotment->portion_count && rc == 0; i++)
+		if (allotment->portion[i].task >= 0)
+			grant->granted[allotment->portion[i].task] = true;
 	__atomic_store_n(&grant->begun, rc < 0 ? rc : BEGUN, __ATOMIC_RELEASE);
 }
 
+/* Decides, if all tasks are there; gives back the domains of tasks that have ended, or all when the step ends. */
 static bool call_obey(void *context)
 {
 	struct grant *grant = context;
 
 	if (grant->begun == BEGINS)
 		begin(grant);
-	for (size_t i = 0; i < grant->allotment.share_count; i++) {
-		struct share *share = &grant->allotment.share[i];
+	for (size_t i = 0; i < grant->allotment.portion_count; i++) {
+		struct portion *portion = &grant->allotment.portion[i];
 
-		if (share->task < 0 || !__atomic_load_n(&grant->task[share->task].ended, __ATOMIC_ACQUIRE))
+		if (portion->task < 0 || !__atomic_load_n(&grant->task[portion->task].ended, __ATOMIC_ACQUIRE))
 			continue;
-		share_restore(grant, share, clock_monotonic_ns());
-		share->is_over = true;
-		loan_end(&share->loan, &grant->problem);
+		portion_restore(grant, portion, clock_monotonic_ns());
+		portion->is_over = true;
+		loan_end(&portion->loan, &grant->problem);
 	}
 	if (!__atomic_load_n(&grant->ends, __ATOMIC_ACQUIRE))
 		return true;
@@ -238,7 +246,7 @@ static bool call_obey(void *context)
 	return false;
 }
 
-/* Returns 0, or -ETIMEDOUT: the thread does not obey, and is waited for no more. */
+/* Has the thread obey. Returns 0, or -ETIMEDOUT; later calls then wait for less, or not at all. */
 static int order(struct grant *grant, uint64_t most_ns, struct error *error)
 {
 	uint64_t before_ns = clock_monotonic_ns(), took_ns;
@@ -249,7 +257,7 @@ static int order(struct grant *grant, uint64_t most_ns, struct error *error)
 	}
 	took_ns = clock_monotonic_ns() - before_ns;
 	grant->patience_ns -= took_ns < grant->patience_ns ? took_ns : grant->patience_ns;
-	return error_set(error, -ETIMEDOUT, "the lease's thread does not answer; what it holds is left to the epilog");
+	return error_set(error, -ETIMEDOUT, "the lease's thread does not answer; the epilog restores what it holds");
 }
 
 static int serve(struct grant *grant, struct error *error)
@@ -312,7 +320,7 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 	return rc < 0 ? rc : grant->begun < 0 ? grant->begun : 0;
 }
 
-/* The board is kept across exec, high enough that no shell uses it by number. */
+/* The board's inherited descriptor has a number that no shell is known to use (spank/base/descriptor.h). */
 void grant_describe(struct grant *grant, uint32_t local_task, char text[GRANT_TEXT_MAX])
 {
 	struct stat status;
@@ -342,7 +350,7 @@ void grant_end_task(struct grant *grant, uint32_t local_task)
 		log_error("job %u: task %u: %s", grant->config.rules.job_id, local_task, error.text);
 }
 
-/* A batch step has the lease of every core, for ranks of mpirun that may never come. */
+/* Returns false for an unused lease of a batch step: it holds every core for ranks of mpirun, which may never come. */
 static bool is_worth_noting(const struct grant *grant, const struct record_grant *note)
 {
 	return !grant->config.rules.has_launcher || grant->config.rules.domain.grant != SITE_GRANT_LEASE ||
@@ -356,7 +364,7 @@ json_t *grant_to_json(struct grant *grant)
 
 	if (!grant)
 		return NULL;
-	/* once decided it stays as it is, but for what is counted */
+	/* from BEGUN on only the two counters change */
 	if (__atomic_load_n(&grant->begun, __ATOMIC_ACQUIRE) == BEGUN)
 		note = grant->allotment.record;
 	note.transitions = __atomic_load_n(&grant->transitions, __ATOMIC_RELAXED);

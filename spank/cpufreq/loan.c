@@ -11,7 +11,7 @@
 #include "spank/base/point.h"
 #include "spank/cpufreq/restore.h"
 
-/* Puts back what another holder has changed, with the domain's lock held. */
+/* Reverts another holder's changes. The caller holds the domain's lock. */
 static int other_end(uint32_t policy, const struct domain_hold *other, const struct holder *holder, struct error *error)
 {
 	struct restore restore = {.quiet = false};
@@ -19,16 +19,16 @@ static int other_end(uint32_t policy, const struct domain_hold *other, const str
 
 	holder_describe(&other->holder, what);
 	if (other->changes && restore_domain(&restore, policy, &other->change))
-		return error_set(error, -EIO, "%s holds it and cannot be undone", what);
-	/* the batch step holds every core until a step of srun's takes its own: nothing to tell anybody */
+		return error_set(error, -EIO, "the changes of %s cannot be reverted", what);
+	/* not for the log: a batch step holds every core, and each step of srun takes its own from it */
 	if (other->holder.job_id == holder->job_id)
-		log_debug("policy%" PRIu32 ": %s of the same job held it", policy, what);
+		log_debug("cpufreq policy%" PRIu32 ": taken from %s of the same job", policy, what);
 	else
-		log_info("policy%" PRIu32 ": %s held it; what it changed is undone, and its lease of it has ended",
-		         policy, what);
+		log_info("cpufreq policy%" PRIu32 ": reverted the changes of %s and ended its lease", policy, what);
 	return 0;
 }
 
+/* Reverts an earlier holder's changes and becomes the holder. The caller holds the domain's lock. */
 static int take_locked(struct loan *loan, struct error *error)
 {
 	struct domain_hold before;
@@ -58,15 +58,15 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
 		files_unlock(file);
 	}
 	if (result)
-		return error_set(error, result, "cpufreq/policy%" PRIu32 ": %s; not taken", policy,
+		return error_set(error, result, "cpufreq policy%" PRIu32 ": %s; not taken", policy,
 		                 why.text[0] ? why.text : strerror(-result));
 	*ret_loan = loan;
 	take_descriptor(&file);
 	return 0;
 }
 
-/* Returns a descriptor of scaling_max_freq, with what is found there in the change. */
-static int look(uint32_t policy, struct domain_change *change, struct error *error)
+/* Opens scaling_max_freq, and notes in `change` what is found. Returns its descriptor or -errno. */
+static int value_open(uint32_t policy, struct domain_change *change, struct error *error)
 {
 	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
 	cleanup_close int value = directory < 0 ? directory : cpufreq_open_max(directory, O_RDWR);
@@ -83,16 +83,16 @@ static int look(uint32_t policy, struct domain_change *change, struct error *err
 	if (result)
 		return error_set(error, result, "%s", strerror(-result));
 	if (cpufreq_is_capped(CPUFREQ_SYSFS, directory))
-		return error_set(error, -EAGAIN, "a cap holds the clock, so that what was set cannot be read");
+		return error_set(error, -EAGAIN, "a cap holds the clock down, so the setting cannot be read");
 	if (!cpufreq_khz_parse(found, &khz) || khz != change->use.high_khz)
-		return error_set(error, -EAGAIN, "it was changed since it was read");
+		return error_set(error, -EAGAIN, "the value has changed since it was read");
 	return take_descriptor(&value);
 }
 
-/* With the domain's lock held. */
+/* Opens scaling_max_freq and notes the change in the domain's file. The caller holds the domain's lock. */
 static int note_locked(struct loan *loan, struct domain_hold *hold, struct error *error)
 {
-	cleanup_close int value = look(loan->policy, &hold->change, error);
+	cleanup_close int value = value_open(loan->policy, &hold->change, error);
 	int result = value < 0 ? value : domain_file_write(loan->file, hold, loan->text);
 
 	point_pass("noted");
@@ -143,8 +143,8 @@ int loan_change(struct loan *loan, const struct domain_use *use, const struct cp
 	}
 	if (!result || noted)
 		return result;
-	return error_set(error, result, "policy%" PRIu32 "/" CPUFREQ_MAX ": %s; not changed", loan->policy,
-	                 why.text[0] ? why.text : "another has it now");
+	return error_set(error, result, "cpufreq policy%" PRIu32 "/" CPUFREQ_MAX ": %s; not changed", loan->policy,
+	                 why.text[0] ? why.text : "another step has it now");
 }
 
 int loan_set(const struct loan *loan, uint32_t khz)
@@ -178,16 +178,16 @@ int loan_end(struct loan *loan, struct error *error)
 	cleanup_close int value = loan->value;
 	int result = file < 0 ? -ESTALE : domain_file_lock_own(file, loan->text);
 
-	(void)value; /* closed at the end, whatever happens before */
+	(void)value; /* closed when the scope ends */
 	loan->file = loan->value = -1;
-	if (result == -ESTALE) /* another has put it back */
+	if (result == -ESTALE) /* the step that took the domain has restored it */
 		return 0;
 	if (!result && loan->hold.changes)
 		result = restore_domain(&restore, loan->policy, &loan->hold.change);
 	if (!result)
 		result = domain_file_write(file, NULL, NULL);
 	point_pass("freed");
-	return result ? error_set(error, result, "policy%" PRIu32 ": not put back: %s; left to the epilog",
+	return result ? error_set(error, result, "cpufreq policy%" PRIu32 ": not put back: %s; the epilog tries again",
 	                          loan->policy, strerror(-result))
 	              : 0;
 }

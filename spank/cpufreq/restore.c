@@ -10,7 +10,7 @@
 #include "spank/base/log.h"
 #include "spank/base/point.h"
 
-/* A domain's scaling_max_freq while it is put back. */
+/* A domain's scaling_max_freq, while it is restored. */
 struct target {
 	struct restore *restore;
 	const struct domain_change *change;
@@ -20,7 +20,7 @@ struct target {
 };
 
 #define target_log(target, level, format, ...) \
-	log_line(level, "policy%u/" CPUFREQ_MAX ": " format, (target)->policy, ##__VA_ARGS__)
+	log_line(level, "cpufreq policy%u/" CPUFREQ_MAX ": " format, (target)->policy, ##__VA_ARGS__)
 
 static enum log_level level_of(const struct target *target)
 {
@@ -30,25 +30,28 @@ static enum log_level level_of(const struct target *target)
 static int target_fail(const struct target *target, int result, const char *what)
 {
 	target->restore->count.failed++;
-	target_log(target, LOG_LEVEL_ERROR, "%s: %s; it stays noted", what, strerror(-result));
+	target_log(target, LOG_LEVEL_ERROR, "%s: %s; the next restore tries again", what, strerror(-result));
 	return result;
 }
 
 static int target_leave(const struct target *target, const char *what)
 {
 	target->restore->count.left++;
-	target_log(target, LOG_LEVEL_INFO, "somebody else has changed %s since; left alone", what);
+	target_log(target, LOG_LEVEL_INFO, "%s was changed by somebody else since; left alone", what);
 	return 0;
 }
 
-/* Counts a setting that is put back; what is to be said of it. */
+/* Counts a setting that is restored. Returns the words for its log line. */
 static const char *target_count(const struct target *target)
 {
 	target->restore->count.settings++;
 	return target->restore->dry_run ? "would be put back to" : "put back to";
 }
 
-/* Its user may have changed group and mode too, and a kill may have parted owner and mode: so the owner alone tells. */
+/*
+ * Restores owner and mode. The owner alone tells who changed them: the job's user may have changed group and mode, and
+ * a process killed between the two calls leaves a mode that does not go with the owner.
+ */
 static int owner_restore(const struct target *target)
 {
 	const struct cpufreq_owner *found = &target->change->owner;
@@ -68,7 +71,7 @@ static int owner_restore(const struct target *target)
 	return result ? target_fail(target, result, "owner") : 0;
 }
 
-/* HIDDEN: below what the holder writes, so that a cap may hide that. */
+/* The author of a value. HIDDEN: a value below the holder's range, so a cap may hide the holder's. */
 enum whose { OURS, OTHERS, HIDDEN };
 
 static enum whose whose_is(const struct target *target)
@@ -83,7 +86,7 @@ static enum whose whose_is(const struct target *target)
 	return now < use->low_khz ? HIDDEN : OTHERS;
 }
 
-/* Whether a limit keeps the found value from being read back as it was written. */
+/* Returns true if a limit is why the value found reads back otherwise than it was written. */
 static bool is_limited(const struct target *target, const char *after)
 {
 	uint32_t khz;
@@ -91,11 +94,12 @@ static bool is_limited(const struct target *target, const char *after)
 	return cpufreq_khz_parse(after, &khz) && khz < target->change->use.high_khz;
 }
 
-/* After the found value was written over one below ours: that was a cap, or somebody's setting, which is put back. */
+/* Settles a HIDDEN value after the found one was written: if it reads as before, it is a cap; else writes it again. */
 static int hidden_settle(const struct target *target, const char *found, const char *after)
 {
 	if (strcmp(after, target->now) == 0) {
-		target_log(target, level_of(target), "a cap holds it at %s; %s is asked for again", after, found);
+		target_log(target, level_of(target), "a cap holds it at %s; %s applies when the cap ends", after,
+		           found);
 		return 0;
 	}
 	target_leave(target, "its value");
@@ -103,6 +107,7 @@ static int hidden_settle(const struct target *target, const char *found, const c
 	return cpufreq_put(target->descriptor, target->now);
 }
 
+/* Writes the value found, unless somebody else has set another one, and reads it back. */
 static int value_restore(const struct target *target, const char *found)
 {
 	enum whose whose = whose_is(target);
@@ -127,7 +132,7 @@ static int value_restore(const struct target *target, const char *found)
 	if (strcmp(after, found) == 0)
 		return 0;
 	if (!is_limited(target, after)) {
-		target_log(target, LOG_LEVEL_ERROR, "\"%s\" was written, \"%s\" is read", found, after);
+		target_log(target, LOG_LEVEL_ERROR, "wrote \"%s\", read back \"%s\"", found, after);
 		return target_fail(target, -EIO, "its value");
 	}
 	target_log(target, level_of(target), "a limit holds it at %s", after);
@@ -142,7 +147,7 @@ static int target_restore(struct target *target, int directory)
 
 	target->descriptor = descriptor;
 	if (descriptor == -ENOENT) {
-		target_log(target, level_of(target), "there is no such file any more; nothing to undo");
+		target_log(target, level_of(target), "the file is gone; nothing to undo");
 		return 0;
 	}
 	if (descriptor < 0)
@@ -165,12 +170,12 @@ int restore_domain(struct restore *restore, uint32_t policy, const struct domain
 	int result = directory < 0 ? directory : cpufreq_read_text(directory, "scaling_driver", driver);
 
 	if (result == -ENOENT || (result == 0 && strcmp(driver, change->driver) != 0)) {
-		log_info("policy%u has another driver by now; nothing to undo", policy);
+		log_info("cpufreq policy%u: the driver has changed; nothing to undo", policy);
 		return 0;
 	}
 	if (result) {
 		restore->count.failed++;
-		log_error("policy%u: %s; it stays noted", policy, strerror(-result));
+		log_error("cpufreq policy%u: %s; the next restore tries again", policy, strerror(-result));
 		return result;
 	}
 	return target_restore(&target, directory);
@@ -179,9 +184,9 @@ int restore_domain(struct restore *restore, uint32_t policy, const struct domain
 /* One pass over the domains of a node. */
 struct pass {
 	struct restore restore;
-	uint32_t job_id; /* what this job holds; 0: what nobody does who lives */
-	int node;
-	int first; /* the first error */
+	uint32_t job_id; /* restore what this job holds; 0: what no living process holds */
+	int node;        /* descriptor of the node's directory */
+	int first;       /* the first error, 0: none */
 };
 
 static void refuse(struct pass *pass, int result, const char *what, const struct error *error)
@@ -192,6 +197,7 @@ static void refuse(struct pass *pass, int result, const char *what, const struct
 	          error && error->text[0] ? error->text : strerror(-result));
 }
 
+/* Returns true if this pass restores the domain. */
 static bool is_to_undo(const struct pass *pass, int file, const struct domain_hold *hold)
 {
 	if (!hold->held)
@@ -199,7 +205,7 @@ static bool is_to_undo(const struct pass *pass, int file, const struct domain_ho
 	return pass->job_id ? hold->holder.job_id == pass->job_id : !holder_is_alive(file, &hold->holder);
 }
 
-/* With the lock held. */
+/* Restores a domain and frees its file. The caller holds the file's lock. */
 static void domain_undo(struct pass *pass, uint32_t policy, int file, const struct domain_hold *hold)
 {
 	char what[HOLDER_TEXT_MAX];
@@ -208,7 +214,7 @@ static void domain_undo(struct pass *pass, uint32_t policy, int file, const stru
 	holder_describe(&hold->holder, what);
 	pass->restore.count.domains++;
 	if (!holder_is_of_this_boot(&hold->holder))
-		log_info("policy%u: held by %s of an earlier boot, nothing to undo", policy, what);
+		log_info("cpufreq policy%u: held by %s of an earlier boot; nothing to undo", policy, what);
 	else if (hold->changes)
 		result = restore_domain(&pass->restore, policy, &hold->change);
 	if (!result && !pass->restore.dry_run)
@@ -217,7 +223,7 @@ static void domain_undo(struct pass *pass, uint32_t policy, int file, const stru
 	pass->first = pass->first ? pass->first : result;
 }
 
-/* Nobody is waited for but whose domain is to be put back. */
+/* Restores a domain if its holder is gone or is this job's. Takes the lock only then, or if the file is bad. */
 static void domain_visit(struct pass *pass, uint32_t policy)
 {
 	struct domain_hold hold = {.held = false};
@@ -231,7 +237,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 		if (!result)
 			result = domain_file_read(file, &hold, &error);
 	}
-	snprintf(what, sizeof(what), "cpufreq/policy%" PRIu32, policy);
+	snprintf(what, sizeof(what), "cpufreq policy%" PRIu32, policy);
 	if (result)
 		refuse(pass, result, what, &error);
 	else if (is_to_undo(pass, file, &hold))
@@ -240,7 +246,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 		pass->restore.count.live += hold.held;
 }
 
-/* Closes the node's directory. */
+/* Restores the domains of one node directory, and closes it. */
 static void node_visit(struct pass *pass, int opened, const char *name)
 {
 	cleanup_close int node = opened;

@@ -11,16 +11,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define BEGIN_WAIT_MS  2000 /* a process that finds no file waits so long: another one may just be beginning it */
+#define BEGIN_WAIT_MS  2000 /* a process that finds no file waits so long for another one that may be creating it */
 #define TRY_MS         1
 #define FORMAT_VERSION 1
 
-/* Real processors exceed the power that their constraints name for moments; a counter that began anew by far more. */
+/* Processors exceed the power of their constraints for moments; a restarted counter does so by far more. */
 #define POWER_MARGIN 4
 #define SLACK_UJ     1000000
 #define STOPPED_NS   UINT64_C(10000000000)
 
-/* The place of a zone, or how many there are. */
+/* Returns the index of the zone, zone_count if there is none. */
 static uint32_t zone_find(const struct energy_snapshot *snapshot, enum rapl_kind kind, uint32_t instance,
                           const char *name)
 {
@@ -63,7 +63,7 @@ static bool is_lost(const struct energy_zone *have)
 	return have->problem == ENERGY_VANISHED || have->problem == ENERGY_NONSENSE;
 }
 
-/* The zone that is mirrored counts this energy: nothing is lost, and nothing is added here. */
+/* Marks a zone as mirror. The mirrored zone counts the energy: nothing is lost, and nothing is added here. */
 static void zone_mirror(struct energy_zone *have, const struct rapl_zone *zone)
 {
 	have->problem = ENERGY_MIRRORED;
@@ -78,13 +78,13 @@ static uint64_t advance_of(const struct energy_zone *have, const struct rapl_zon
 	return zone->energy_uj - have->counter_uj + (wrapped ? zone->range_uj : 0);
 }
 
-/* Whether the counter can have come there: a reset looks like a wrap, but like one at an impossible power. */
+/* Returns true if the counter can have advanced that far. A reset looks like a wrap at an impossible power. */
 static bool is_possible(const struct rapl_zone *zone, uint64_t advance_uj, uint64_t elapsed_ns)
 {
 	return (double)advance_uj <= POWER_MARGIN * (double)zone->power_max_uw * ((double)elapsed_ns / 1e9) + SLACK_UJ;
 }
 
-/* A package that runs always uses energy. */
+/* Watches for a counter that stands still: a running package always uses energy. */
 static void zone_watch(struct energy_zone *have, uint64_t advance_uj, uint64_t elapsed_ns)
 {
 	if (advance_uj > 0 || (have->kind != RAPL_PACKAGE && have->kind != RAPL_PSYS))
@@ -114,7 +114,7 @@ static void zone_add(struct energy_zone *have, const struct rapl_zone *zone, uin
 		have->gaps++;
 		have->problem = ENERGY_FINE;
 	} else if (is_lost(have)) {
-		/* the gap was counted when it went; from here on it may count again */
+		/* the gap was counted at the loss; from here on the zone may count again */
 		if (have->problem == ENERGY_VANISHED || is_possible(zone, advance_uj, elapsed_ns))
 			have->problem = ENERGY_FINE;
 	} else if (elapsed_ns >= zone_wrap_ns(zone) || have->counter_uj > zone->range_uj) {
@@ -157,8 +157,8 @@ void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zone
 	accumulator->took_ns = 0;
 }
 
-/* Which file it is, in *ret_file; false: there is none. */
-static bool file_look(int directory, struct energy_file *ret_file)
+/* Identifies the accumulator's file. Returns false if there is none. */
+static bool file_identify(int directory, struct energy_file *ret_file)
 {
 	struct stat status;
 
@@ -169,9 +169,8 @@ static bool file_look(int directory, struct energy_file *ret_file)
 }
 
 /*
- * Reads the accumulator, which needs no lock: the file is renamed whole. One that a later boot, or time running
- * backwards, makes useless counts as none: zone_count is 0 then. Returns 0, or -errno where it may be good, but could
- * not be read.
+ * Reads the accumulator. This needs no lock, because the file is renamed whole. An accumulator of another boot, or from
+ * the future, counts as none: zone_count is 0. Returns 0, or -errno if the file may be good but could not be read.
  */
 static int accumulator_load(int directory, struct energy_snapshot *ret_accumulator)
 {
@@ -191,13 +190,13 @@ static int accumulator_load(int directory, struct energy_snapshot *ret_accumulat
 	return 0;
 }
 
-/* Brings the memory up to what the file has. */
+/* Reads the file if it changed since this process last wrote or read it. */
 static int memory_refresh(int directory, struct energy_memory *memory)
 {
 	struct energy_file file = {0};
 	int result;
 
-	if (file_look(directory, &file) && memcmp(&file, &memory->file, sizeof(file)) == 0)
+	if (file_identify(directory, &file) && memcmp(&file, &memory->file, sizeof(file)) == 0)
 		return 0;
 	result = accumulator_load(directory, &memory->snapshot);
 	if (!result)
@@ -211,7 +210,7 @@ static int accumulator_store(int directory, const struct energy_snapshot *snapsh
 	json_auto_t *json = energy_to_json(snapshot);
 	int result = memory_failures() == failures ? files_write_json(directory, "energy", 0600, json, false) : -ENOMEM;
 
-	if (!result && file_look(directory, &memory->file))
+	if (!result && file_identify(directory, &memory->file))
 		memory->snapshot = *snapshot;
 	return result;
 }
@@ -222,15 +221,15 @@ static bool is_young(const struct energy_snapshot *snapshot, uint64_t young_ns)
 }
 
 /*
- * Returns true if a sample must reach the file although another process has the lock: no process has added one for so
- * long that a counter could soon go round. Two that write at once do no harm: each file is right for its time.
+ * Returns true if the sample must be written although another process holds the lock: nobody added one for so long that
+ * a counter could soon wrap. Two writers at once do no harm: each file is right for its time.
  */
 static bool is_overdue(const struct energy_snapshot *snapshot, uint64_t now_ns)
 {
 	return snapshot->zone_count == 0 || now_ns - snapshot->at_ns > snapshot->wrap_ns / 3;
 }
 
-/* The counters as they were read between begin_ns and end_ns. */
+/* Readings of the counters, made between begin_ns and end_ns. */
 struct sample {
 	struct rapl_zone zones[RAPL_ZONES_MAX];
 	size_t count;
@@ -238,8 +237,8 @@ struct sample {
 };
 
 /*
- * Brings the accumulator up to the sample. One that was read meanwhile, by a process that was faster, is as new: which
- * of the two saw a counter first is not known, so this one is not added to it.
+ * Adds the sample to the accumulator. Returns false if another process's sample was read meanwhile. That one is as new,
+ * and which of the two saw a counter first is unknown; therefore this one is not added.
  */
 static bool sample_add(const struct sample *sample, struct energy_snapshot *accumulator)
 {
@@ -252,8 +251,8 @@ static bool sample_add(const struct sample *sample, struct energy_snapshot *accu
 }
 
 /*
- * The counters were read before the lock is asked for: the sum up to now is the file's plus what they advanced since,
- * whichever process has the lock. So a busy lock costs nothing but that this sample is not written.
+ * Adds the sample to the file. The counters were read before the lock is taken: the current sum is the file's plus
+ * their advance, whichever process holds the lock. A busy lock costs only the writing of this sample.
  */
 static int sample_store(int directory, const struct sample *sample, struct energy_memory *memory,
                         struct energy_snapshot *ret_snapshot)
@@ -288,7 +287,7 @@ int energy_update(int directory, const struct rapl *rapl, const struct energy_ne
 	struct sample sample;
 	int result = memory_refresh(directory, memory);
 	bool known = memory->snapshot.zone_count > 0, young = !result && is_young(&memory->snapshot, need->young_ns);
-	/* slurmstepd may have dropped its privileges for a moment: what it knows of the file does as well */
+	/* slurmstepd may have dropped its privileges for a moment: the file as this process knows it will do */
 	bool is_private = known && (result || young);
 
 	if (young && !need->exact) {
@@ -383,7 +382,7 @@ const char *energy_problem_name(enum energy_problem problem)
 	return names[problem];
 }
 
-/* Zones as rows: of 200 of them every second, names of fields would be most of the work. */
+/* Fields of a zone's row. Rows are cheaper than objects: with 200 zones each second, most work would be field names. */
 #define ZONE_FIELDS 8
 
 static json_t *zone_to_json(const struct energy_zone *zone)

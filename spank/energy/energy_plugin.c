@@ -1,11 +1,10 @@
 /*
  * acct_gather_energy/mpi_wait: Slurm's own energy accounting (sacct's ConsumedEnergy, sstat, scontrol show node) from
- * the same counters and the same accumulator as our records. A plugin of its own, not of SPANK.
+ * the same counters and accumulator as our records. It is a Slurm plugin of its own, not a SPANK plugin.
  *
- * Slurm loads it into slurmctld, slurmd and slurmstepd and calls it under one lock. Nothing is opened until slurmstepd
- * begins, or the first figure is asked for, neither of which slurmctld ever does. What Slurm declares only in private
- * headers is opaque here and not used. A node without counters has no energy; it is not drained, and slurmd says so
- * once.
+ * Slurm loads it into slurmctld, slurmd and slurmstepd, and calls it under one lock. It opens nothing until slurmstepd
+ * begins or the first figure is asked for; slurmctld does neither. Types that Slurm declares only in private headers
+ * are opaque here. A node without counters has no energy: slurmd logs that once, and the node is not drained.
  */
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
@@ -26,9 +25,9 @@ const char plugin_name[] = "energy from RAPL through libpowercap (mpi-wait)";
 const char plugin_type[] = "acct_gather_energy/mpi_wait";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
-#define YOUNG_NS UINT64_C(1000000000) /* slurmd and each step sample: one of them writes, each second at most */
+#define YOUNG_NS UINT64_C(1000000000) /* slurmd and each step sample; one of them writes, at most once a second */
 
-/* The functions that Slurm looks up; it has their prototypes in no public header. */
+/* The functions that Slurm looks up. No public header has their prototypes. */
 int init(void);
 int fini(void);
 int acct_gather_energy_p_update_node_energy(void);
@@ -38,14 +37,14 @@ void acct_gather_energy_p_conf_options(void *options, int *count);
 void acct_gather_energy_p_conf_set(int context, void *table);
 void acct_gather_energy_p_conf_values(void *list);
 
-/* What this process has seen since its first look. */
+/* State of this process since its first sample. */
 static struct {
 	bool opened;
 	bool sampled;
 	bool complained;
-	bool in_stepd; /* slurmd speaks for the node: a stepd would say the same again for each step */
+	bool in_stepd; /* slurmd logs for the node: each slurmstepd would repeat it */
 	struct rapl *rapl;
-	int directory; /* of the node's accumulator */
+	int directory; /* directory of the node's accumulator */
 	uint64_t used_uj;
 	time_t begun;
 	struct energy_snapshot last;
@@ -80,8 +79,8 @@ static bool open_once(void)
 }
 
 /*
- * Brings used_uj up to now. Where that fails (slurmstepd may just have dropped its privileges) the figure stays, and
- * the next sample makes up for it. Returns whether there is a figure.
+ * Updates used_uj. If sampling fails (slurmstepd may just have dropped its privileges) the figure stays, and the next
+ * sample makes up for it. Returns false if there is no figure.
  */
 static bool sample(void)
 {
@@ -108,8 +107,8 @@ static bool sample(void)
 }
 
 /*
- * Slurm keeps one such struct per task and hands it in again: what it has used counts from its own first time here, so
- * that a step whose first task has ended goes on with the next one's.
+ * Updates one of Slurm's structs. Slurm keeps one per task and passes it again. Its energy counts from its own first
+ * use, so that a step whose first task ended goes on with the next task's struct.
  */
 static void advance(acct_gather_energy_t *energy)
 {
@@ -197,7 +196,10 @@ int acct_gather_energy_p_set_data(enum acct_energy_type type, void *data)
 		measure(&seen.node);
 		return SLURM_SUCCESS;
 	case ENERGY_DATA_STEP_PTR:
-		/* Before any task is forked: the counters are root's alone, which slurmstepd is not all the time. */
+		/*
+		 * Opens before any task is forked: only root may read the counters, and slurmstepd is not root all the
+		 * time.
+		 */
 		seen.in_stepd = true;
 		open_once();
 		return SLURM_SUCCESS;

@@ -4,10 +4,11 @@
 
 #include "spank/energy/accumulator.h"
 
-#define RENEWAL_NS UINT64_C(1000000) /* Intel's manual, volume 3, 15.10; AMD's counters are renewed as often */
-#define LATE_PART  32                /* of a look: so much of it may lie on the wrong side */
+#define RENEWAL_NS \
+	UINT64_C(1000000) /* update interval of the counters: Intel's manual, volume 3, 15.10; AMD's is the same */
+#define LATE_PART 32      /* at most 1/LATE_PART of a look may lie on the wrong side */
 
-/* As for gaps in the accumulator: a counter that began anew shows far more. */
+/* As in accumulator.c: a restarted counter shows far more. */
 #define POWER_MARGIN 4
 #define SLACK_UJ     1e6
 
@@ -31,7 +32,7 @@ void look_begin(struct look *look, struct look_span all, struct look_span any)
 	look->due_ns[LOOK_AFTER] = look->due_ns[LOOK_BEHIND] + beside_ns(length_ns);
 }
 
-/* Returns whether the counter can have come there in that time. */
+/* Returns the counter's advance. Returns false if it is impossible in that time, or the zones differ. */
 static bool advance_get(const struct rapl_zone *before, const struct rapl_zone *now, double seconds, double *ret_uj)
 {
 	double advance_uj = (double)now->energy_uj - (double)before->energy_uj;
@@ -45,7 +46,7 @@ static bool advance_get(const struct rapl_zone *before, const struct rapl_zone *
 	return advance_uj <= POWER_MARGIN * (double)now->power_max_uw * seconds + SLACK_UJ;
 }
 
-/* Parts that a look is made of, by the moment at which they end. */
+/* Returns true if the part that ends at that moment counts. */
 static bool is_counted(unsigned moment)
 {
 	return moment == LOOK_BEGIN || moment == LOOK_END || moment == LOOK_AFTER;

@@ -34,7 +34,7 @@ static int name_find(const char *const names[], int count, const char *name)
 	return -1;
 }
 
-/* Returns true if the second one can be the first one's reading at a later time. */
+/* Returns true if *later can be a later reading of the same meter. */
 static bool advanced(const struct meter *meter, const struct meter *later)
 {
 	return later->energy_uj >= meter->energy_uj && (!later->mark || later->mark > meter->mark);
@@ -77,7 +77,10 @@ static void zone_add(const struct meter *meter, const struct meter *later, struc
 	window->gaps |= zone->gaps;
 }
 
-/* A board's counter has all of the node in it, so its parts are not added up. */
+/*
+ * Returns true if the meter counts toward the host's energy. A board's own counter includes its parts, which are not
+ * added.
+ */
 static bool is_of_host(const struct meter *meter)
 {
 	return meter->source == METER_CRAY ? meter->scope == METER_NODE : meter->scope != METER_GPU;

@@ -1,8 +1,8 @@
 /*
- * Meters: energy counters beside powercap that never wrap, each with the scope that it has. A job's energy by one is
- * what the meter advanced from the job's begin on the node to its end there.
+ * Meters: energy counters other than powercap's. They never wrap, and each has its scope. A job's energy by a meter is
+ * the meter's advance from the job's begin on the node to its end there. Pure.
  *
- * meters_read.h reads them, and meters_ask.h lets a process apart do so. Pure.
+ * meters_read.h reads them; meters_ask.h reads them in another process.
  */
 #pragma once
 
@@ -20,51 +20,49 @@
 enum meter_source { METER_NVML, METER_CRAY, METER_HWMON, METER_RSMI, METER_SOURCE_COUNT };
 enum meter_scope { METER_GPU, METER_NODE, METER_CPU, METER_MEMORY, METER_SCOPE_COUNT };
 
+/* One counter at one moment. */
 struct meter {
 	enum meter_source source;
 	enum meter_scope scope;
-	uint32_t number;           /* Slurm's number of a GPU, else one of several of that scope */
-	bool is_split;             /* its counter is of more than may be given to one job */
+	uint32_t number;           /* Slurm's number of a GPU, else a number within the scope */
+	bool is_split;             /* the counter covers more than one job may be given */
 	char name[METER_NAME_MAX]; /* printable ASCII */
 	uint64_t energy_uj;
-	uint64_t mark; /* when it was brought up to date, by a clock of its source; of a device CLOCK_BOOTTIME in us; 0:
-	                  not told */
+	uint64_t mark; /* time of the counter by its source's clock (of a device: CLOCK_BOOTTIME in us); 0: unknown */
 };
 
+/* All counters at one moment. */
 struct meters {
-	char why[METERS_WHY_MAX]; /* why some were not read, "": nothing is known to be missing */
+	char why[METERS_WHY_MAX]; /* why some were not read; "": none is known to be missing */
 	uint32_t count;
 	struct meter meter[METERS_MAX];
 };
 
-/*
- * Returns the meter of *to that *meter was at an earlier time. NULL: there is none, it began anew, or its source did
- * not bring it up to date meanwhile.
- */
+/* Returns the same meter at a later time, from *to. NULL: it is missing, restarted, or was not updated since. */
 const struct meter *meter_later(const struct meter *meter, const struct meters *to);
 
-/* Sources as sites name them, with "+" between them; "": all. Returns true if that one is among them. */
+/* Returns true if `source` is among the site's sources, "cray+nvml"; "": all. */
 bool meter_source_is_wanted(const char *sources, enum meter_source source);
 
 /*
- * Sets *ret_window to what one source's counters of processors, memory and boards advanced between two readings. The
- * window has zones of its own: sockets are packages, the board is psys. Returns false where there is no such counter.
+ * Sets *ret_window to the advance of one source's counters of processors, memory and boards between two readings. The
+ * window has zones of its own: a socket is a package, the board is psys. Returns false if there is no such counter.
  */
 bool meters_window(const struct meters *from, const struct meters *to, enum meter_source source,
                    struct energy_window *ret_window);
 
-/* Returns true for a counter of one GPU; a board has its own of each of its accelerators. */
+/* Returns true for a counter of one GPU. A board's counters of its accelerators are not such. */
 bool meter_is_device(const struct meter *meter);
 
-/* "nvml", "cray", "hwmon", "rsmi"; "gpu", "node", "cpu", "memory". */
+/* Return the names "nvml", "cray", "hwmon", "rsmi"; "gpu", "node", "cpu", "memory". */
 const char *meter_source_name(enum meter_source source);
 const char *meter_scope_name(enum meter_scope scope);
 
-/* {"why", "meters": [[source, scope, number, split, name, energy_uj, mark], ...]}; NULL only without memory. */
+/* Returns {"why", "meters": [[source, scope, number, split, name, energy_uj, mark], ...]}; NULL only without memory. */
 json_t *meters_to_json(const struct meters *meters);
 
-/* The same, or NULL where nothing was read, and nothing says why. */
+/* As meters_to_json, but NULL if nothing was read and no reason is given. */
 json_t *meters_to_json_some(const struct meters *meters);
 
-/* Strict. Returns 0 or -EINVAL, *ret_meters untouched. */
+/* Parses that JSON strictly. Returns 0, or -EINVAL with *ret_meters untouched. */
 int meters_from_json(const json_t *json, struct meters *ret_meters);

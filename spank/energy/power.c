@@ -26,7 +26,7 @@ static struct power_point point_of(const struct energy_snapshot *snapshot)
 	return point;
 }
 
-/* Every other point goes; jitter must not make three samples of what two can be. */
+/* Drops every other point. The spacing is chosen so that jitter does not make three samples of what two can be. */
 static void thin(struct power_points *points, uint64_t now_ns)
 {
 	points->count /= 2;
@@ -139,7 +139,7 @@ static int point_compare(const void *left, const void *right)
 	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
 }
 
-/* A counter that began anew has less than before. */
+/* Returns the power between two points, negative if unknown. A restarted counter has less than before. */
 static double watts_between(const struct power_point *a, const struct power_point *b)
 {
 	if (!a->whole || !b->whole || a->gaps != b->gaps || b->used_uj < a->used_uj)

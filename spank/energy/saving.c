@@ -1,6 +1,6 @@
 /*
- * From pairs of watts to a ratio with its interval. The trimmed mean and its error are Tukey and McLaughlin's (1963):
- * the deviation is that of the values with the outer ones set to the last that is kept.
+ * Computes a ratio with its interval from pairs of watts. The trimmed mean and its error are Tukey and McLaughlin's
+ * (1963): the deviation is that of the values with the outer ones set to the outermost kept one.
  */
 #include "spank/energy/saving.h"
 
@@ -10,16 +10,16 @@
 
 #include "spank/base/json.h"
 
-#define TRIMMED     10   /* one of so many pairs is left out at either end */
-#define ROUNDS      50   /* a few do */
-#define WIDER       1.25 /* what is left is not spread normally, and neighbouring looks are not independent */
-#define STILL       20   /* one of so many looks may have a counter that stood still */
-#define ASLEEP_MOST 0.5  /* of what ranks sleep beside looks: then looks show no job that is awake */
-#define ASLEEP_SOME 0.1  /* a part of the saving is in looks, too */
+#define TRIMMED     10   /* 1/TRIMMED of the pairs is trimmed at either end */
+#define ROUNDS      50   /* rounds of the iteration; a few suffice */
+#define WIDER       1.25 /* the residuals are not normal, and neighbouring looks are not independent */
+#define STILL       20   /* at most 1/STILL of the looks may have a counter that stood still */
+#define ASLEEP_MOST 0.5  /* beyond this part of the sleep beside looks, no look shows an awake job */
+#define ASLEEP_SOME 0.1  /* beyond this part, some saving is in looks too */
 #define PAIR_S      0.03
 #define WATTS_MAX   1e9
 #define SECONDS_MAX 1e15
-#define EACH_MAX    (UINT32_C(1) << 18) /* merged with those of all steps of a job, it fits */
+#define EACH_MAX    (UINT32_C(1) << 18) /* the sum over all steps of a job fits */
 
 static void pair_put(struct saving *saving, struct saving_pair pair)
 {
@@ -31,7 +31,7 @@ static struct saving_pair pair_mean(struct saving_pair a, struct saving_pair b)
 	return (struct saving_pair){(a.look_w + b.look_w) / 2, (a.beside_w + b.beside_w) / 2};
 }
 
-/* Each two pairs become one; an odd last one is begun anew. */
+/* Makes one pair of each two. An odd last pair is opened again. */
 static void halve(struct saving *saving)
 {
 	uint32_t count = saving->count / 2;
@@ -64,7 +64,10 @@ static bool is_watts(double watts)
 	return watts > 0 && watts < WATTS_MAX;
 }
 
-/* A short look shows a few renewals of the counter, or one more: its error is not symmetric, that of several is. */
+/*
+ * Returns how many looks of that length make a pair. A short look contains a few updates of the counter, or one more:
+ * its error is asymmetric, while that of several looks together is not.
+ */
 static uint32_t each_of(double look_s)
 {
 	uint32_t each = 1;
@@ -97,7 +100,7 @@ void saving_add(struct saving *saving, const struct saving_look *look)
 	open_close(saving);
 }
 
-/* Pairs of both are means of as many looks from then on. What makes no pair is left out. */
+/* Appends the pairs of *more, after both have means of as many looks. Open looks are left out. */
 static void pairs_append(struct saving *sum, struct saving *more)
 {
 	while (sum->each < more->each)
@@ -128,10 +131,10 @@ void saving_merge(struct saving *sum, const struct saving *step)
 	pairs_append(sum, &more);
 }
 
-/* The pairs' watts that remain after a ratio is taken off, in order of size; the middle of them is kept. */
+/* Residuals of the pairs at a ratio, in ascending order. The middle ones are kept. */
 struct left {
 	uint32_t count;
-	uint32_t cut; /* at either end */
+	uint32_t cut; /* number that is cut off at either end */
 	double watts[SAVING_PAIRS_MAX];
 };
 
@@ -160,7 +163,7 @@ static double left_mean(const struct left *left)
 	return sum / (left->count - 2 * left->cut);
 }
 
-/* The standard error of the trimmed mean. */
+/* Returns the standard error of the trimmed mean. */
 static double left_error(const struct left *left)
 {
 	uint32_t first = left->cut, last = left->count - left->cut - 1;
@@ -248,7 +251,7 @@ json_t *saving_to_json(const struct saving *saving)
 	                 "pairs", pairs);
 }
 
-/* A whole number of thousandths or millionths. */
+/* Reads a whole number of thousandths or millionths, by `scale`. */
 static bool scaled_of(const json_t *json, double scale, double most, double *ret_value)
 {
 	uint64_t whole;

@@ -11,7 +11,7 @@ void energy_share_read(uint32_t cores, uint32_t cores_total, const char *cpus, c
 	ret_share->has_packages = cpus[0] && packages_read(cpus, usable, &ret_share->packages) == 0;
 }
 
-/* Returns true if a zone of that package shows the counter of another die: each counter is the whole package's then. */
+/* Returns true if a zone of that package mirrors another die's counter: each counter is the whole package's then. */
 static bool package_is_mirrored(const struct energy_window *window, int32_t id)
 {
 	for (uint32_t i = 0; i < window->zone_count; i++) {
@@ -25,7 +25,10 @@ static bool package_is_mirrored(const struct energy_window *window, int32_t id)
 	return false;
 }
 
-/* The package zone of that instance: it has the package's number in its name, "package-1" or "package-1-die-0". */
+/*
+ * Finds the package and die of an instance by the name of its package zone, "package-1" or "package-1-die-0". die -1:
+ * all dies.
+ */
 static bool package_find(const struct energy_window *window, uint32_t instance, int32_t *ret_id, int32_t *ret_die)
 {
 	for (uint32_t i = 0; i < window->zone_count; i++) {

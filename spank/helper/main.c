@@ -1,9 +1,9 @@
 /*
- * mpi-wait-node: what happens to records when Slurm is not waiting for us, and to frequencies when nobody is left to
- * put them back. Runs as root on a node, or as a timer on any host that reaches slurmdbd and the spool.
+ * mpi-wait-node: delivers records while Slurm does not wait, and restores frequencies whose holder died. Runs as root
+ * on a node, or from a timer on any host that reaches slurmdbd and the spool.
  *
- * Each epilog starts "drain", of which one per node stays; "sweep" brings what was left. Standard error is the log
- * where it is a terminal, else syslog (daemon); for "restore", whose callers read it, it always is.
+ * Each epilog starts "drain", of which one per node keeps running; "sweep" delivers what was left. The log goes to
+ * standard error if that is a terminal or the command is "restore", whose callers read it; else to syslog (daemon).
  */
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
@@ -29,25 +29,25 @@
 #include <sys/resource.h>
 #include <syslog.h>
 
-#define EXIT_LEFT  2 /* not everything could be stored yet */
+#define EXIT_LEFT  2 /* some records could not be stored yet */
 #define EXIT_USAGE 64
 
 #define SITE_WORDS_MAX 32768
 
-#define NO_NODE "SLURMD_NODENAME is no node name"
+#define NO_NODE "SLURMD_NODENAME is not a node name"
 
-/* Of the command line, after the command's name. */
+/* The command line behind the command's name. */
 struct arguments {
 	const char *state_root;
-	struct state_place place; /* zeros where place_result says why there is none */
+	struct state_place place; /* zeros if place_result is an error */
 	int place_result;
-	bool options_ended; /* after "--", whatever a word looks like it is the site's */
+	bool options_ended; /* "--" was given: all later words are the site's */
 	bool dry_run;
 	struct writer_config writer;
 	struct site site;
 	int site_count;
 	char **site_words;
-	struct error error; /* what went wrong, "" where a result says all */
+	struct error error; /* error message; "": the result says all */
 };
 
 static void log_to_syslog(enum log_level level, const char *line)
@@ -57,7 +57,7 @@ static void log_to_syslog(enum log_level level, const char *line)
 	syslog(priorities[level], "%s", line);
 }
 
-/* The exit status of a result, of which is said what went wrong. */
+/* Logs a failure. Returns the exit status of a result. */
 static int report(const struct arguments *arguments, int result)
 {
 	if (result < 0)
@@ -67,7 +67,10 @@ static int report(const struct arguments *arguments, int result)
 	return result == WRITER_LEFT ? EXIT_LEFT : EXIT_SUCCESS;
 }
 
-/* Of a value that is taken; NULL: it could not be made. */
+/*
+ * Prints `json` and drops the reference. NULL, from a failed allocation, is reported as an error. Returns the exit
+ * status.
+ */
 static int print(const struct arguments *arguments, json_t *json)
 {
 	json_auto_t *taken = json;
@@ -85,7 +88,7 @@ static bool is_first(const char *nodes, const char *node)
 	return nodelist_first(nodes, first, sizeof(first)) == 0 || strcmp(first, node) == 0;
 }
 
-/* Without a shared spool nobody can merge records of other nodes than a job's first. */
+/* Returns which records are made here. Without a shared spool only the first node of a job can use its record. */
 static record_wanted wanted(const struct site *site)
 {
 	return !site->spool[0] && site->writer == SITE_WRITER_NODE ? is_first : NULL;
@@ -105,7 +108,7 @@ static int run_drain(struct arguments *arguments)
 	turn_init(&arguments->place, words, &turn);
 	made = recorder_make(&arguments->place, arguments->writer.outbox, wanted(&arguments->site), &turn,
 	                     &arguments->error);
-	if (made == -EBUSY) /* who makes them brings them on, too */
+	if (made == -EBUSY) /* the process that makes the records also delivers them */
 		return EXIT_SUCCESS;
 	result = writer_drain(&arguments->writer, &turn, arguments->place.node, &arguments->error);
 	return report(arguments, made ? made : result);
@@ -117,7 +120,7 @@ static int run_sweep(struct arguments *arguments)
 	return report(arguments, writer_sweep(&arguments->writer, &arguments->error));
 }
 
-/* The job's option as Slurm hands it to prologs, spelled as SPANK spells it. */
+/* Returns the job's option as Slurm passes it to prologs, or as SPANK spells it. */
 static const char *job_words(void)
 {
 	const char *words = getenv("SPANK__SLURM_SPANK_OPTION_mpi_wait_mpi_wait_policy");
@@ -201,7 +204,10 @@ static json_t *energy_json(void)
 	                 "zones", zones);
 }
 
-/* In a process of its own, for a driver may hang: the kernel ends it then, and its core would be root's memory. */
+/*
+ * Reads the meters. Runs in a process of its own, because a driver may hang: the alarm ends it. It leaves no core file,
+ * which would have root's memory in it.
+ */
 static int run_meters(struct arguments *arguments)
 {
 	const struct rlimit none = {0, 0};
@@ -220,11 +226,14 @@ static int run_meters(struct arguments *arguments)
 }
 
 /*
- * What this release makes of the site's arguments and of this host, for "mpi-wait check":
- * {"release", "node", "library", "policies_directory", "rungs": {NAME: why not, "": it can}, "tsc_khz",
- * "policies": [{"name", "summary", "used", "why", "allowed"}], "left_out": the first policy file that was refused,
- * "energy": {"source", "why", "gpus": there are some, "zones": [{"name", "kind", "energy_uj", "range_uj",
- * "power_max_uw", "mirror": it shows another die's counter}]}}. Zones are only read by root.
+ * Prints how this release understands the site's arguments and this host, for "mpi-wait check". Only root reads zones.
+ *
+ *   {"release", "node", "library", "policies_directory", "tsc_khz",
+ *    "rungs": {NAME: why it is unusable, "" if it is usable},
+ *    "policies": [{"name", "summary", "used", "why", "allowed"}],
+ *    "left_out": the first policy file that was refused,
+ *    "energy": {"source", "why", "gpus": the node has some, "zones": [{"name", "kind", "energy_uj", "range_uj",
+ *                                 "power_max_uw", "mirror": it shows another die's counter}]}}
  */
 static int run_probe(struct arguments *arguments)
 {
@@ -252,14 +261,15 @@ static const struct command {
 	const char *help;
 } commands[] = {
         {"drain", run_drain,
-         "the records of jobs that have ended here, and from the outbox to the spool and slurmdbd (epilog)"},
-        {"sweep", run_sweep, "every record that was left, from outbox and spool to slurmdbd (for a timer)"},
-        {"prolog", run_prolog, "for Prolog=, where Slurm calls no SPANK prolog: node state and energy baseline"},
-        {"epilog", run_epilog, "for Epilog=, likewise: the job's end noted, and 'drain' started"},
+         "makes the records of jobs that ended here, and takes them to the spool and slurmdbd (for epilogs)"},
+        {"sweep", run_sweep, "stores every record that was left in outbox and spool in slurmdbd (for a timer)"},
+        {"prolog", run_prolog, "for Prolog=, if Slurm calls no SPANK prolog: makes node state and energy baseline"},
+        {"epilog", run_epilog, "for Epilog=, likewise: notes the job's end and starts 'drain'"},
         {"restore", run_restore,
-         "puts back what a dead slurmstepd has left changed in cpufreq (at boot, for health checks)"},
-        {"probe", run_probe, "what it makes of the site arguments and of this host, as JSON (for mpi-wait check)"},
-        {"meters", run_meters, "the energy counters beside powercap, as JSON (prologs and epilogs ask for it)"},
+         "puts back what a dead slurmstepd left changed in cpufreq (at boot, for health checks)"},
+        {"probe", run_probe,
+         "prints how it understands the site arguments and this host, as JSON (for mpi-wait check)"},
+        {"meters", run_meters, "prints the energy counters other than powercap's, as JSON (for prolog and epilog)"},
 };
 
 static void help_print(void)
@@ -267,16 +277,16 @@ static void help_print(void)
 	puts("usage: mpi-wait-node COMMAND [OPTION...] [--] [SITE-ARGUMENT...]\n");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		printf("  %-7s %s\n", commands[i].name, commands[i].help);
-	puts("\nSite arguments are those of the line in plugstack.conf: spool=DIR spool_user=NAME sink=... field=...\n"
+	puts("\nSITE-ARGUMENTs are those of the line in plugstack.conf: spool=DIR spool_user=NAME sink=... field=...\n"
 	     "\n"
-	     "  --first-delay S   seconds from a job's end to the first try (8, plus jitter)\n"
-	     "  --collect S       seconds for which the first node waits for the others (60)\n"
-	     "  --now             with sweep: at once, for 20 s at most, whatever the records' age\n"
-	     "  --only-move       with sweep: no further than from this node's outbox to the spool\n"
-	     "  --partial         with sweep: jobs of which nodes are missing too\n"
-	     "  --dry-run         with restore: say what would be done, exit 2 if there is something\n"
-	     "  --outbox DIR      instead of " OUTBOX_DIRECTORY "\n"
-	     "  --state DIR       instead of " STATE_ROOT "\n"
+	     "  --first-delay S   seconds from a job's end to the first try (default: 8, plus jitter)\n"
+	     "  --collect S       seconds for which the first node waits for the others (default: 60)\n"
+	     "  --now             with sweep: at once and whatever the records' age, for 20 s at most\n"
+	     "  --only-move       with sweep: only from this node's outbox to the spool\n"
+	     "  --partial         with sweep: also jobs with missing nodes\n"
+	     "  --dry-run         with restore: only say what would be done; exit 2 if something would\n"
+	     "  --outbox DIR      the outbox (default: " OUTBOX_DIRECTORY ")\n"
+	     "  --state DIR       the nodes' state (default: " STATE_ROOT ")\n"
 	     "\n"
 	     "It writes, as root: the outbox, and through slurmdbd the comment field of the job; as spool_user: the "
 	     "spool; restore: cpufreq's files under " CPUFREQ_SYSFS ".\n"
@@ -294,7 +304,10 @@ static bool number_parse(const char *text, unsigned *ret_number)
 	return true;
 }
 
-/* Takes one option off the front. Returns how many words it was, 0 for none or after "--", -EINVAL. */
+/*
+ * Parses one option. Returns the number of words that it took, 0 if the next word is none or "--" was given, or
+ * -EINVAL.
+ */
 static int option_take(int count, char *words[], struct arguments *arguments)
 {
 	const struct {

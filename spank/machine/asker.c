@@ -1,4 +1,4 @@
-/* /proc, asked about a thread that may be any of the node's. */
+/* Asks /proc about a thread that may be any of the node's. */
 #include "spank/machine/asker.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 #define LEVELS_MAX  32
 #define THREADS_MAX 1024
-#define STATUS_MAX  (64 * 1024) /* bytes, with a user's groups */
+#define STATUS_MAX  (64 * 1024) /* bytes of a status file, which lists the user's groups */
 
 bool asker_is_of_task(pid_t process, pid_t task)
 {
@@ -31,7 +31,10 @@ bool asker_is_of_task(pid_t process, pid_t task)
 	return false;
 }
 
-/* The name, in the first line, is the user's; it has no newline in it, the kernel sees to that. */
+/*
+ * The first line has the program's name, which the user chose. The kernel escapes newlines in it, so that it forges no
+ * line.
+ */
 pid_t asker_process(pid_t thread, uid_t uid)
 {
 	char path[32], text[2048];
@@ -53,7 +56,7 @@ pid_t asker_process(pid_t thread, uid_t uid)
 	return process;
 }
 
-/* Whether one of the other threads is runnable there. */
+/* Returns true if a thread other than `self` is runnable on `domain`. */
 static bool others_run(DIR *tasks, pid_t self, hwloc_const_bitmap_t domain)
 {
 	struct proc_stat stat;

@@ -1,6 +1,6 @@
 /*
- * Who asks for a core's frequency: looked up in /proc by a thread's number, which may be forged. Every answer is "no"
- * where it cannot be told. Nothing here waits for a process.
+ * Asker: checks in /proc who asks for a core's frequency, by a thread's number that may be forged. Where /proc does not
+ * tell, the answer is the one that grants nothing. No function waits for a process.
  */
 #pragma once
 
@@ -9,14 +9,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The process of a thread that lives and is that user's in every respect, effective and saved; 0: there is none. */
+/*
+ * Returns the process of a living thread whose real, effective, saved and filesystem user is `uid`; 0: there is none.
+ */
 pid_t asker_process(pid_t thread, uid_t uid);
 
-/* Whether the process lives, and is the task or descends from it. One that has moved away from its parents does not. */
+/*
+ * Returns true if the process lives, and is the task or a descendant of it. A process that was handed to another parent
+ * is none.
+ */
 bool asker_is_of_task(pid_t process, pid_t task);
 
 /*
- * Whether that thread of the process may run on these CPUs and on no others (core), while no other thread of the
- * process runs, or waits to run, on one of the CPUs that share the frequency (domain).
+ * Returns true if the thread may run only on the CPUs `core`, and no other thread of its process runs, or waits to run,
+ * on `domain`, the CPUs that share the frequency.
  */
 bool asker_has_core(pid_t process, pid_t thread, hwloc_const_bitmap_t core, hwloc_const_bitmap_t domain);

@@ -14,7 +14,7 @@
 #define TRIES    5
 #define UJ_PER_J 1000000
 
-/* Takes the digits at *text off. Returns whether there are some, and they are a number. */
+/* Consumes the digits at *text. Returns true if they are a number of at most `most`. */
 static bool number_take(const char **text, uint64_t most, uint64_t *ret_number)
 {
 	size_t length = strspn(*text, JSON_DIGITS);
@@ -35,7 +35,7 @@ static bool word_take(const char **text, const char *word)
 	return true;
 }
 
-/* "12345 J", and from later releases "12345 J 1700000000000000 us". Where there is no time, *ret_mark stays. */
+/* Parses "12345 J", or in later releases "12345 J 1700000000000000 us". Without a time, *ret_mark stays. */
 static bool line_parse(const char *line, uint64_t *ret_energy_uj, uint64_t *ret_mark)
 {
 	uint64_t energy_j;
@@ -52,12 +52,12 @@ static bool freshness_read(uint64_t *ret_freshness)
 	char line[TEXT_MAX];
 	const char *text = line;
 
-	/* a time may follow */
+	/* a time may follow the number */
 	return proc_line_read(AT_FDCWD, COUNTERS "/freshness", line, sizeof(line)) > 0 &&
 	       number_take(&text, INT64_MAX, ret_freshness) && (!*text || *text == ' ');
 }
 
-/* Adds the counter of that file, if there is one. Returns false where there is, and it cannot be read. */
+/* Adds the counter of a file, if there is one. Returns false if the file cannot be read. */
 static bool counter_add(const char *name, struct board_counter counter, struct board_counter counters[], size_t *count)
 {
 	char path[64], line[TEXT_MAX];
@@ -115,6 +115,6 @@ size_t board_read(struct board_counter ret_counters[BOARD_COUNTERS_MAX], struct 
 		if (freshness_read(&after) && after == before)
 			return count;
 	}
-	error_set(error, -EAGAIN, "the board's counters change as they are read");
+	error_set(error, -EAGAIN, "the board's counters changed while being read");
 	return 0;
 }

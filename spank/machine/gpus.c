@@ -13,10 +13,10 @@
 
 #define NVIDIA_GPUS "/proc/driver/nvidia/gpus"
 #define DRM         "/sys/class/drm"
-#define OWN_PLACE   "PCI_SLOT_NAME=0000:00:02.0\n" /* where each Intel processor has its own graphics */
+#define OWN_ADDRESS "PCI_SLOT_NAME=0000:00:02.0\n" /* PCI address of the graphics in every Intel processor */
 #define UEVENT_MAX  4096
 
-/* The makers of GPUs, as PCI numbers them. */
+/* PCI numbers of the makers of GPUs, by enum vendor. */
 static const char *const vendors[] = {"0x10de", "0x1002", "0x8086"};
 
 enum vendor { NVIDIA, AMD, INTEL, VENDORS };
@@ -40,10 +40,10 @@ static bool is_own_graphics(const char *name)
 	size_t length = 0;
 
 	snprintf(path, sizeof(path), DRM "/%s/device/uevent", name);
-	return files_read(AT_FDCWD, path, UEVENT_MAX, &text, &length) == 0 && strstr(text, OWN_PLACE);
+	return files_read(AT_FDCWD, path, UEVENT_MAX, &text, &length) == 0 && strstr(text, OWN_ADDRESS);
 }
 
-/* Computing needs a render node; management controllers have none. */
+/* A device for computing has a render node; a management controller has none. */
 static bool is_gpu(const char *name, enum vendor *ret_vendor)
 {
 	char path[PATH_MAX], vendor[16];
@@ -75,7 +75,7 @@ static void vendors_count(uint32_t ret_counts[VENDORS])
 			ret_counts[vendor]++;
 }
 
-/* NVIDIA's driver shows its devices, with or without its module for screens. */
+/* NVIDIA's driver lists its devices there, whether its module for screens is loaded or not. */
 uint32_t gpus_of_nvidia(void)
 {
 	return entries_count(NVIDIA_GPUS);

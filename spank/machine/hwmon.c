@@ -11,9 +11,9 @@
 #include <string.h>
 
 #define MONITORS    "/sys/class/hwmon"
-#define SENSORS_MAX 1024 /* of a monitor: amd_energy has one for each core, too */
+#define SENSORS_MAX 1024 /* sensors of a monitor; amd_energy has one per core and socket */
 
-/* A driver's label of a counter: prefix, perhaps a number, suffix. The part says what the counter measures. */
+/* A label that a driver gives a counter: prefix, number if has_number, suffix; and what the counter measures. */
 static const struct label {
 	const char *driver, *prefix, *suffix;
 	bool has_number;
@@ -35,7 +35,7 @@ static bool driver_is_known(const char *driver)
 	return false;
 }
 
-/* Opens the next monitor of a driver that is known. Returns its directory, or -1. */
+/* Opens the next monitor of a known driver. Returns its directory, or -1. */
 static int monitor_next(DIR *monitors, char ret_driver[32])
 {
 	const struct dirent *entry;
@@ -54,7 +54,7 @@ static int monitor_next(DIR *monitors, char ret_driver[32])
 	return -1;
 }
 
-/* Whether a label's text is of that kind; "Esocket0" and "Chip 8 Memory" have their number in the middle. */
+/* Returns true if the text is a label of that kind. The number stands in the middle: "Esocket0", "Chip 8 Memory". */
 static bool label_fits(const struct label *label, const char *text, uint64_t *ret_number)
 {
 	size_t length = strlen(text), prefix = strlen(label->prefix), suffix = strlen(label->suffix);

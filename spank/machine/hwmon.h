@@ -1,6 +1,6 @@
 /*
- * Energy counters among the kernel's hardware monitors, /sys/class/hwmon: those of amd_energy and ibmpowernv, in
- * microjoules. The drivers make 64 bits of what the hardware counts.
+ * Hwmon: energy counters of amd_energy and ibmpowernv among the kernel's hardware monitors, /sys/class/hwmon, in
+ * microjoules. The drivers extend the hardware's counters to 64 bits.
  */
 #pragma once
 
@@ -12,14 +12,15 @@
 
 enum hwmon_part { HWMON_NODE, HWMON_CPU, HWMON_MEMORY };
 
+/* One counter of a monitor. */
 struct hwmon_counter {
 	enum hwmon_part part;
-	uint32_t number; /* of the socket or the chip, else 0 */
+	uint32_t number; /* number of the socket or chip, else 0 */
 	uint64_t energy_uj;
 };
 
-/* Returns true if one of the drivers shows monitors. */
+/* Returns true if the node has a monitor of these drivers. */
 bool hwmon_there(void);
 
-/* Reads the counters of sockets, chips, their memory, and the system. Returns how many were read. */
+/* Reads the counters of sockets, chips, their memory, and the system. Returns the number of counters. */
 size_t hwmon_read(struct hwmon_counter ret_counters[HWMON_COUNTERS_MAX]);

@@ -16,8 +16,8 @@
 #include "spank/machine/occupants.h"
 #include "spank/machine/topology.h"
 
-#define LOOK_EVERY_NS  SECOND_NS
-#define LOOK_PART      20 /* of the time, at most, is spent looking */
+#define CHECK_EVERY_NS SECOND_NS
+#define CHECK_PART     20 /* checks take at most 1/CHECK_PART of the time */
 #define FILE_NAME      "occupants"
 #define LOCK_NAME      "occupants.lock"
 #define NAMESPACE_NAME "namespace"
@@ -25,25 +25,25 @@
 
 struct neighbours {
 	uint32_t job_id;
-	int directory; /* of the node; -1: looks are not shared */
-	int lock;      /* file of it that whoever looks has locked; -1: none */
-	bool are_seen; /* all processes of the node are */
+	int directory; /* the node's state directory; -1: results are not shared */
+	int lock;      /* file in it, locked by the step that checks; -1: none */
+	bool are_seen; /* all processes of the node are visible */
 	pthread_t thread;
-	pthread_mutex_t mutex; /* for what follows */
+	pthread_mutex_t mutex; /* guards the members below */
 	pthread_cond_t asked;
-	bool wanted; /* a look */
+	bool wanted; /* a check is asked for */
 	_Atomic bool ends;
-	hwloc_bitmap_t cpus; /* that other jobs had when it was looked last */
+	hwloc_bitmap_t cpus; /* CPUs that other jobs had at the latest check */
 };
 
-/* A look at the node by one of its steps. */
+/* Result of a check by one of the node's steps. */
 struct sight {
 	uint64_t at_ns;   /* CLOCK_MONOTONIC */
-	uint64_t next_ns; /* when one may look again */
+	uint64_t next_ns; /* CLOCK_MONOTONIC from which the next check is allowed */
 	struct occupants occupants;
 };
 
-/* told: the sight is one; else every CPU counts as taken. */
+/* Takes over a result. told: false if the check failed; every CPU then counts as taken. */
 static void sight_take(struct neighbours *neighbours, const struct sight *sight, bool told)
 {
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
@@ -55,7 +55,7 @@ static void sight_take(struct neighbours *neighbours, const struct sight *sight,
 	pthread_mutex_unlock(&neighbours->mutex);
 }
 
-/* Reads what was seen last by any step of the node in this boot. Returns whether there is such a file. */
+/* Reads the latest result of any step of the node in this boot. Returns false if there is none. */
 static bool sight_read(const struct neighbours *neighbours, struct sight *ret_sight)
 {
 	char boot[PROC_BOOT_MAX], boot_now[PROC_BOOT_MAX];
@@ -83,26 +83,23 @@ static void sight_write(const struct neighbours *neighbours, const struct sight 
 	files_write(neighbours->directory, FILE_NAME, 0600, text, strlen(text), false);
 }
 
-/* Looks at the processes, and tells the others. A look that is waited for no more ends at once. */
-static uint64_t processes_look(struct neighbours *neighbours)
+/*
+ * Checks the processes, and tells the other steps. neighbours_end stops it early. Returns when the next check is
+ * allowed.
+ */
+static uint64_t processes_check(struct neighbours *neighbours)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), pause_ns;
 	struct sight sight = {.at_ns = clock_monotonic_ns()};
-	bool told = neighbours->are_seen && occupants_look(&neighbours->ends, &sight.occupants);
+	bool told = neighbours->are_seen && occupants_find(&neighbours->ends, &sight.occupants);
 
-	pause_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * LOOK_PART;
-	sight.next_ns = clock_monotonic_ns() + (pause_ns > LOOK_EVERY_NS ? pause_ns : LOOK_EVERY_NS);
+	pause_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * CHECK_PART;
+	sight.next_ns = clock_monotonic_ns() + (pause_ns > CHECK_EVERY_NS ? pause_ns : CHECK_EVERY_NS);
 	if (told)
 		sight_write(neighbours, &sight);
 	sight_take(neighbours, &sight, told);
 	occupants_free(&sight.occupants);
 	return sight.next_ns;
-}
-
-void neighbours_look(struct neighbours *neighbours)
-{
-	if (neighbours)
-		processes_look(neighbours);
 }
 
 void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
@@ -112,26 +109,29 @@ void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
 
 	if (!neighbours)
 		return;
-	told = sight_read(neighbours, &sight) && clock_monotonic_ns() - sight.at_ns < LOOK_EVERY_NS;
+	told = sight_read(neighbours, &sight) && clock_monotonic_ns() - sight.at_ns < CHECK_EVERY_NS;
 	if (told)
 		sight_take(neighbours, &sight, true);
 	occupants_free(&sight.occupants);
-	if (!told || neighbours_have(neighbours, cpus))
-		processes_look(neighbours);
+	if (!told || neighbours_ask(neighbours, cpus))
+		processes_check(neighbours);
 }
 
-/* Returns when it may be looked again. Where another step is looking now, what was seen before it holds on. */
-static uint64_t look_in_turn(struct neighbours *neighbours)
+/*
+ * Takes another step's recent result, or checks. If another step is checking now, the former result holds. Returns when
+ * the next check is allowed.
+ */
+static uint64_t check_in_turn(struct neighbours *neighbours)
 {
 	struct sight sight = {.at_ns = 0};
-	uint64_t now_ns = clock_monotonic_ns(), next_ns = now_ns + LOOK_EVERY_NS;
+	uint64_t now_ns = clock_monotonic_ns(), next_ns = now_ns + CHECK_EVERY_NS;
 	bool told = sight_read(neighbours, &sight);
 
 	if (told && now_ns < sight.next_ns) {
 		sight_take(neighbours, &sight, true);
 		next_ns = sight.next_ns;
 	} else if (neighbours->lock < 0 || files_lock(neighbours->lock, 1) == 0) {
-		next_ns = processes_look(neighbours);
+		next_ns = processes_check(neighbours);
 		if (neighbours->lock >= 0)
 			files_unlock(neighbours->lock);
 	}
@@ -139,7 +139,7 @@ static uint64_t look_in_turn(struct neighbours *neighbours)
 	return next_ns;
 }
 
-/* Waits, with the mutex held, until a look is wanted and it is time for it, or the end. */
+/* Waits, with the mutex held, until a check is asked for and allowed, or until the end. */
 static void wait_for_wish(struct neighbours *neighbours, uint64_t from_ns)
 {
 	const struct timespec from = clock_timespec(from_ns);
@@ -159,7 +159,7 @@ static void *watch(void *context)
 	pthread_mutex_lock(&neighbours->mutex);
 	while (wait_for_wish(neighbours, from_ns), !neighbours->ends) {
 		pthread_mutex_unlock(&neighbours->mutex);
-		from_ns = look_in_turn(neighbours);
+		from_ns = check_in_turn(neighbours);
 		pthread_mutex_lock(&neighbours->mutex);
 	}
 	pthread_mutex_unlock(&neighbours->mutex);
@@ -184,13 +184,13 @@ int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct
 	if (rc < 0) {
 		hwloc_bitmap_free(cpus);
 		free(neighbours);
-		return error_set(error, rc, "no grant: other jobs cannot be looked for: %s", strerror(-rc));
+		return error_set(error, rc, "no grant: cannot check for other jobs: %s", strerror(-rc));
 	}
 	*ret_neighbours = neighbours;
 	return 0;
 }
 
-/* Returns the PID namespace of this process, 0 if it is not known. */
+/* Returns the PID namespace of this process, 0 if unknown. */
 static uint64_t namespace_own(void)
 {
 	struct stat status;
@@ -225,7 +225,7 @@ bool neighbours_are_seen(const struct neighbours *neighbours)
 	return !neighbours || neighbours->are_seen;
 }
 
-bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
+bool neighbours_ask(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
 {
 	bool have;
 

@@ -1,8 +1,8 @@
 /*
- * Neighbours: the processes of other jobs on this node, and which CPUs they have (occupants.h). A core that two jobs
- * have is not to be slowed down for the wait of one of them.
+ * Neighbours: the CPUs that other jobs have on this node (occupants.h). A core that two jobs have must not be slowed
+ * down for the wait of one.
  *
- * One step looks for all steps of the node, and notes what it saw in a file of the node's state directory.
+ * One step checks the node for all steps, and writes the result to a file in the node's state directory.
  */
 #pragma once
 
@@ -12,43 +12,44 @@
 
 #include "spank/base/error.h"
 
-struct neighbours; /* NULL where one is given: no other job has any CPU */
+struct neighbours; /* NULL: no other job has a CPU; all functions but neighbours_share take it */
 
 /*
- * For a job, whose neighbours they are. A look costs some twenty microseconds for each process of the node, which is no
- * time that the end of a wait may take: a thread of its own looks. Returns 0 with *ret_neighbours to be freed by
- * neighbours_end, or negative errno.
+ * Starts a thread that finds the job's neighbours. A check takes some 20 us per process of the node, too long for the
+ * end of a wait. Returns 0, with *ret_neighbours to be freed by neighbours_end, or -errno.
  */
 int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct error *error);
 
 /*
- * Shares looks with the other steps of the node, whose state directory that is; its descriptor is copied. Before, or
- * where that cannot be done, each look is this step's own.
+ * Shares checks with the node's other steps through the node's state directory, whose descriptor is copied. Before this
+ * call, or if it fails, the step checks for itself.
  */
 void neighbours_share(struct neighbours *neighbours, int node_directory);
 
-/* Notes in that directory the PID namespace in which this process, a prolog, sees all of the node's processes. */
+/*
+ * Notes, in the node's state directory, the PID namespace of this process, a prolog, which sees all processes of the
+ * node.
+ */
 void neighbours_note_namespace(int node_directory);
 
-/* Returns false in another PID namespace than the one that was noted: the processes of other jobs are not seen there.
+/*
+ * Returns false if this process runs in another PID namespace than the noted one: other jobs' processes are hidden from
+ * it.
  */
 bool neighbours_are_seen(const struct neighbours *neighbours);
 
-/* Looks at the processes at once, and tells the other steps. */
-void neighbours_look(struct neighbours *neighbours);
-
 /*
- * For a step that begins on these CPUs: takes what other steps have seen within a second where that shows none of the
- * CPUs taken; else looks at once, since a job that took them may have ended by now.
+ * Prepares for a step that begins on these CPUs. Takes another step's result of the last second if it shows all of them
+ * free; otherwise checks at once, because a job that had them may have ended.
  */
 void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
 
 /*
- * Whether another job has one of these CPUs, by what was seen last; and has the thread look again. All steps of the
- * node together look once a second at most, and where a look takes longer than 50 ms, for a twentieth of the time. What
- * cannot be told is "yes".
+ * Returns true if another job has one of these CPUs by the latest result, or if that is unknown, and asks the thread
+ * for a new check. All steps of the node together check at most once a second; if a check takes more than 50 ms, they
+ * spend at most a twentieth of the time on it.
  */
-bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
+bool neighbours_ask(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
 
-/* Waits for no look. */
+/* Stops the thread, ending a check in progress, and frees. */
 void neighbours_end(struct neighbours *neighbours);

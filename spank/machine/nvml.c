@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define LIBRARY     "libnvidia-ml.so.1"
-#define ANSWER_MAX  256 /* bytes: more than NVML writes of any text */
+#define ANSWER_MAX  256 /* bytes; NVML writes no longer text */
 #define SUCCESS     0   /* NVML_SUCCESS */
 #define SPLIT       1   /* NVML_DEVICE_MIG_ENABLE */
 #define POWER_FIELD 186 /* NVML_FI_DEV_POWER_INSTANT */
@@ -28,7 +28,7 @@ struct field_value {
 
 _Static_assert(sizeof(struct field_value) == 40, "nvmlFieldValue_t has 40 bytes");
 
-/* The functions of the library: name here, name there, arguments. All return nvmlReturn_t. */
+/* The library's functions: member here, name there, arguments. All return nvmlReturn_t. */
 #define FUNCTIONS(row)                                                                                                 \
 	row(init, "nvmlInit_v2", (void)) row(end, "nvmlShutdown", (void))                                              \
 	        row(get_count, "nvmlDeviceGetCount_v2", (unsigned *)) row(get_device, "nvmlDeviceGetHandleByIndex_v2", \
@@ -36,7 +36,7 @@ _Static_assert(sizeof(struct field_value) == 40, "nvmlFieldValue_t has 40 bytes"
 	                row(get_minor, "nvmlDeviceGetMinorNumber", (void *, unsigned *))                               \
 	                        row(get_energy, "nvmlDeviceGetTotalEnergyConsumption", (void *, unsigned long long *))
 
-/* The same of those that the library may lack: NULL then. */
+/* Functions that the library may lack; their member is NULL then. */
 #define FUNCTIONS_MAYBE(row)                                                                             \
 	row(get_uuid, "nvmlDeviceGetUUID", (void *, char *, unsigned))                                   \
 	        row(get_name, "nvmlDeviceGetName", (void *, char *, unsigned))                           \
@@ -64,7 +64,7 @@ static bool is_plain(char letter)
 	return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
 }
 
-/* Copies the plain characters of a text of the library's, as many as there is room for. */
+/* Copies the plain characters of the library's text, as many as there is room for. */
 static void text_take(const char answer[ANSWER_MAX], char ret_text[NVML_TEXT_MAX])
 {
 	size_t length = 0;
@@ -136,7 +136,7 @@ static int library_begin(struct nvml *nvml, struct error *error)
 		return error_set(error, -ENOENT, LIBRARY " is too old");
 	result = nvml->init();
 	if (result != SUCCESS)
-		return error_set(error, -ENODEV, "NVML does not begin (error %d)", result);
+		return error_set(error, -ENODEV, "NVML does not start (error %d)", result);
 	nvml->is_begun = true;
 	return devices_find(nvml, error);
 }

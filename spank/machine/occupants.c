@@ -15,22 +15,22 @@
 #include "spank/base/proc.h"
 #include "spank/machine/topology.h"
 
-#define PROCESSES_MAX 32768 /* of the node, */
-#define THREADS_MAX   32768 /* and of its jobs, looked at in one go */
+#define PROCESSES_MAX 32768 /* processes of the node that are checked */
+#define THREADS_MAX   32768 /* threads of its jobs that are checked */
 #define JOBS_MAX      4096
 #define LEVELS_MAX    32
 #define STEPD         "slurmstepd"
 
-/* One look. */
-struct look {
+/* State of one check of the node. */
+struct check {
 	struct occupants *occupants;
-	ino_t node; /* the UTS namespace of this slurmd's: several of them may be on one host */
+	ino_t node; /* UTS namespace of this slurmd; a host may run several slurmds */
 	hwloc_bitmap_t mask;
 	hwloc_const_bitmap_t everywhere;
 	unsigned processes, threads;
-	pid_t parent;    /* of the process before, which is mostly that of the next one, too; */
-	bool is_job;     /* whether its children are of a job, */
-	uint32_t job_id; /* of which */
+	pid_t parent;    /* parent of the previous process, often also of the next */
+	bool is_job;     /* children of that parent belong to a job */
+	uint32_t job_id; /* the job that they belong to */
 };
 
 void occupants_free(struct occupants *occupants)
@@ -41,7 +41,7 @@ void occupants_free(struct occupants *occupants)
 	*occupants = (struct occupants){.count = 0};
 }
 
-/* The job's CPUs, none at first. NULL: no memory, or too many jobs. */
+/* Returns the job's CPUs, added empty if it is new. NULL: no memory, or too many jobs. */
 static hwloc_bitmap_t cpus_of(struct occupants *occupants, uint32_t job_id)
 {
 	struct occupant *more, job = {.job_id = job_id};
@@ -59,8 +59,11 @@ static hwloc_bitmap_t cpus_of(struct occupants *occupants, uint32_t job_id)
 	return job.cpus;
 }
 
-/* One that is ending has no namespace, and no children, any more. */
-static bool is_of_this_node(const struct look *look, pid_t pid)
+/*
+ * Returns true if the process belongs to this slurmd's node. One that is ending has neither namespace nor children, and
+ * does not.
+ */
+static bool is_of_this_node(const struct check *check, pid_t pid)
 {
 	char path[32];
 	struct stat status;
@@ -68,17 +71,20 @@ static bool is_of_this_node(const struct look *look, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/ns/uts", (int)pid);
 	if (stat(path, &status) < 0)
 		return errno != ENOENT && errno != ESRCH;
-	return status.st_ino == look->node;
+	return status.st_ino == check->node;
 }
 
-/* A slurmstepd is root's, and says in its title whose it is: "slurmstepd: [17.batch]". 0: it is of an unknown job. */
-static bool is_stepd(const struct look *look, pid_t pid, const char *name, uint32_t *ret_job_id)
+/*
+ * Returns true if the process is a slurmstepd: root's, with its job in its title, "slurmstepd: [17.batch]". *ret_job_id
+ * 0: unknown job.
+ */
+static bool is_stepd(const struct check *check, pid_t pid, const char *name, uint32_t *ret_job_id)
 {
 	char path[32], title[64];
 	struct stat status;
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (strcmp(name, STEPD) != 0 || stat(path, &status) || status.st_uid != 0 || !is_of_this_node(look, pid))
+	if (strcmp(name, STEPD) != 0 || stat(path, &status) || status.st_uid != 0 || !is_of_this_node(check, pid))
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
 	*ret_job_id = 0;
@@ -87,40 +93,41 @@ static bool is_stepd(const struct look *look, pid_t pid, const char *name, uint3
 	return true;
 }
 
-/* Finds the job whose slurmstepd a process is, or descends from. Returns whether there is one. */
-static bool job_find(const struct look *look, pid_t pid, uint32_t *ret_job_id)
+/* Finds the job of the slurmstepd that the process is or descends from. Returns false if there is none. */
+static bool job_find(const struct check *check, pid_t pid, uint32_t *ret_job_id)
 {
 	struct proc_stat stat;
 
 	for (int level = 0; level < LEVELS_MAX && pid > 1 && proc_stat_of(pid, &stat) == 0; level++) {
-		if (is_stepd(look, pid, stat.name, ret_job_id))
+		if (is_stepd(check, pid, stat.name, ret_job_id))
 			return true;
 		pid = stat.parent;
 	}
 	return false;
 }
 
-/* Only what this process may run on besides tells whether Slurm, or somebody else, has bound it. */
-static bool mask_read(struct look *look, pid_t thread)
+/* Reads the thread's affinity. Returns true if Slurm or somebody else bound it, to fewer CPUs than `everywhere`. */
+static bool mask_read(struct check *check, pid_t thread)
 {
-	return topology_get_affinity(thread, look->mask) == 0 && !hwloc_bitmap_isincluded(look->everywhere, look->mask);
+	return topology_get_affinity(thread, check->mask) == 0 &&
+	       !hwloc_bitmap_isincluded(check->everywhere, check->mask);
 }
 
-/* root: a process of root's that sleeps is Slurm's own, as the extern step's is. */
-static void thread_add(struct look *look, hwloc_bitmap_t cpus, pid_t thread, const struct proc_stat *stat, bool root)
+/* Adds the thread's CPUs. root: a sleeping process of root does not count, as it is Slurm's own in the extern step. */
+static void thread_add(struct check *check, hwloc_bitmap_t cpus, pid_t thread, const struct proc_stat *stat, bool root)
 {
 	if (strchr("TtZXx", stat->state) || (root && stat->state != 'R'))
 		return;
-	if (mask_read(look, thread))
-		hwloc_bitmap_or(cpus, cpus, look->mask);
+	if (mask_read(check, thread))
+		hwloc_bitmap_or(cpus, cpus, check->mask);
 	else if (stat->state == 'R' && stat->cpu >= 0)
 		hwloc_bitmap_set(cpus, (unsigned)stat->cpu);
 }
 
-/* Returns false where it cannot be told. */
-static bool threads_add(struct look *look, pid_t pid)
+/* Adds the CPUs of the process's threads. Returns false if they cannot be found out. */
+static bool threads_add(struct check *check, pid_t pid)
 {
-	hwloc_bitmap_t cpus = cpus_of(look->occupants, look->job_id);
+	hwloc_bitmap_t cpus = cpus_of(check->occupants, check->job_id);
 	cleanup_closedir DIR *tasks = NULL;
 	struct proc_stat stat;
 	struct stat status;
@@ -133,30 +140,30 @@ static bool threads_add(struct look *look, pid_t pid)
 	tasks = opendir(path);
 	if (!tasks || fstat(dirfd(tasks), &status))
 		return !tasks && (errno == ENOENT || errno == ESRCH);
-	while (look->threads <= THREADS_MAX && (thread = proc_next(tasks, &stat))) {
-		thread_add(look, cpus, thread, &stat, status.st_uid == 0);
-		look->threads++;
+	while (check->threads <= THREADS_MAX && (thread = proc_next(tasks, &stat))) {
+		thread_add(check, cpus, thread, &stat, status.st_uid == 0);
+		check->threads++;
 	}
-	return look->threads <= THREADS_MAX;
+	return check->threads <= THREADS_MAX;
 }
 
-/* The same. */
-static bool process_add(struct look *look, pid_t pid, const struct proc_stat *stat)
+/* Adds the CPUs of the process if a job has it. Returns false if they cannot be found out. */
+static bool process_add(struct check *check, pid_t pid, const struct proc_stat *stat)
 {
 	uint32_t job_id;
 
-	if (stat->parent != look->parent)
-		look->is_job = job_find(look, stat->parent, &look->job_id);
-	look->parent = stat->parent;
-	return ++look->processes <= PROCESSES_MAX &&
-	       (!look->is_job || is_stepd(look, pid, stat->name, &job_id) || threads_add(look, pid));
+	if (stat->parent != check->parent)
+		check->is_job = job_find(check, stat->parent, &check->job_id);
+	check->parent = stat->parent;
+	return ++check->processes <= PROCESSES_MAX &&
+	       (!check->is_job || is_stepd(check, pid, stat->name, &job_id) || threads_add(check, pid));
 }
 
-bool occupants_look(const _Atomic bool *ends, struct occupants *ret_occupants)
+bool occupants_find(const _Atomic bool *ends, struct occupants *ret_occupants)
 {
 	cleanup_bitmap hwloc_bitmap_t everywhere = hwloc_bitmap_alloc(), mask = NULL;
 	cleanup_closedir DIR *processes = opendir("/proc");
-	struct look look = {.occupants = ret_occupants, .everywhere = everywhere};
+	struct check check = {.occupants = ret_occupants, .everywhere = everywhere};
 	struct stat status = {.st_ino = 0};
 	struct proc_stat stat_now;
 	bool told = processes && everywhere && stat("/proc/self/ns/uts", &status) == 0 &&
@@ -164,12 +171,13 @@ bool occupants_look(const _Atomic bool *ends, struct occupants *ret_occupants)
 	pid_t pid;
 
 	if (told)
-		mask = hwloc_bitmap_dup(everywhere); /* as large, so that no other one needs memory */
+		mask = hwloc_bitmap_dup(
+		        everywhere); /* as large as any other mask, so that reading one needs no memory */
 	told &= mask != NULL;
-	look.mask = mask;
-	look.node = status.st_ino;
+	check.mask = mask;
+	check.node = status.st_ino;
 	while (told && !*ends && (pid = proc_next(processes, &stat_now)))
-		told = process_add(&look, pid, &stat_now);
+		told = process_add(&check, pid, &stat_now);
 	return told && !*ends;
 }
 

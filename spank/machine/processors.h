@@ -1,8 +1,8 @@
 /*
- * This node's processors as the kernel numbers them, and the packages that they are in.
+ * Processors: this node's processors as the kernel numbers them, and their packages.
  *
- * For what is counted by package (energy, throttling) while jobs are allocated cores. Read from sysfs, so that prolog
- * and epilog need no hwloc.
+ * For figures by package (energy, throttling) of jobs that are allocated cores. Reads sysfs, so that prolog and epilog
+ * need no hwloc.
  */
 #pragma once
 
@@ -13,16 +13,17 @@
 #define PROCESSORS_TEXT_MAX 1024 /* bytes of a list of processors */
 #define PACKAGES_MAX        64
 
+/* A set of processors, a bit for each. */
 struct processors {
 	uint64_t word[PROCESSORS_MAX / 64];
 };
 
-/* One die of a package (most packages have one), and how many of its processors are the job's. */
+/* One die of a package (most packages have one). */
 struct package {
 	int32_t id; /* the kernel's physical_package_id */
 	int32_t die;
-	uint32_t cpus; /* that jobs can have */
-	uint32_t own;
+	uint32_t cpus; /* processors that jobs can have */
+	uint32_t own;  /* processors of the job */
 };
 
 struct packages {
@@ -33,6 +34,7 @@ struct packages {
 /* Reads a list in the kernel's notation, "0-3,8". Returns 0 or -EINVAL. */
 int processors_parse(const char *list, struct processors *ret_processors);
 
+/* Returns true if the set contains the processor. */
 static inline bool processors_has(const struct processors *processors, uint32_t cpu)
 {
 	return cpu < PROCESSORS_MAX && (processors->word[cpu / 64] >> cpu % 64 & 1);
@@ -41,21 +43,21 @@ static inline bool processors_has(const struct processors *processors, uint32_t 
 /* Reads a number from a file in the processor's directory; false if there is none. */
 bool processors_number(uint32_t cpu, const char *file, uint64_t *ret_number);
 
-/* The package that a processor is in, -1: not known. */
+/* Returns the processor's package, -1 if unknown. */
 int32_t processors_package(uint32_t cpu);
 
-/* Whether it is the first of the hardware threads of its core. */
+/* Returns true if the processor is the first hardware thread of its core. */
 bool processors_is_first_thread(uint32_t cpu);
 
-/* The processors that are online. Returns 0 or -errno. */
+/* Reads which processors are online. Returns 0 or -errno. */
 int processors_online(struct processors *ret_processors);
 
 /*
- * Counts by die, in order of appearance, the processors that are online and that jobs can have. list: the job's, "" for
- * not known (own is 0 everywhere). usable: those that jobs can have, "" for all. Returns 0 or -errno; -EINVAL where a
- * list is malformed, or the job's names a processor that is not online.
+ * Counts by die, in order of appearance, the online processors that jobs can have. list: the job's processors, "" if
+ * unknown (`own` is 0 everywhere). usable: processors that jobs can have, "" for all. Returns 0 or -errno; -EINVAL if a
+ * list is malformed or the job has a processor that is offline.
  */
 int packages_read(const char *list, const char *usable, struct packages *ret_packages);
 
-/* Adds up a package's processors: of one die, or with die -1 of all. Returns false where there are none. */
+/* Sums the processors of one die of a package, or with die -1 of all its dies. Returns false if there are none. */
 bool packages_sum(const struct packages *packages, int32_t id, int32_t die, struct package *ret_package);

@@ -11,15 +11,15 @@
 
 #define CONTROL_TYPE     "intel-rapl"
 #define INSTANCES_MAX    64
-#define PARTS_MAX        8                 /* of an instance: core, uncore, dram */
+#define PARTS_MAX        8                 /* parts of an instance: core, uncore, dram */
 #define CONSTRAINTS      2                 /* long_term, short_term */
-#define TICK_UJ          UINT64_C(1000000) /* processors bring a counter up to date once a millisecond; 1 kW */
+#define TICK_UJ          UINT64_C(1000000) /* energy of 1 ms at 1 kW; processors update a counter once a millisecond */
 #define POWER_UNKNOWN_UW UINT64_C(1000000000)
 
 struct rapl {
 	size_t count;
-	struct rapl_zone zone[RAPL_ZONES_MAX]; /* what does not change */
-	powercap_zone counter[RAPL_ZONES_MAX]; /* energy_uj alone is open */
+	struct rapl_zone zone[RAPL_ZONES_MAX]; /* the members that do not change */
+	powercap_zone counter[RAPL_ZONES_MAX]; /* only energy_uj is open */
 };
 
 static const char *const kind_names[RAPL_KIND_COUNT] = {"package", "core", "uncore", "dram", "psys"};
@@ -42,7 +42,7 @@ const char *rapl_source(void)
 	return access("/sys/class/powercap/SIMULATED", F_OK) == 0 ? "simulated" : "rapl";
 }
 
-/* ids: the instance's and, with depth 2, that of its part. */
+/* Reads a zone's name. ids: of the instance and, with depth 2, of its part. */
 static bool name_read(const uint32_t ids[], uint32_t depth, char name[RAPL_NAME_MAX])
 {
 	memset(name, 0, RAPL_NAME_MAX);
@@ -63,7 +63,7 @@ static uint64_t power_max(const uint32_t ids[], uint32_t depth)
 	return most ? most : POWER_UNKNOWN_UW;
 }
 
-/* "package-1" and "package-1-die-0" are packages; all others are called by their kind. */
+/* Opens a zone and adds it. "package-1" and "package-1-die-0" are packages; all other names are kinds. */
 static void zone_open(struct rapl *rapl, uint32_t instance, const uint32_t ids[], uint32_t depth)
 {
 	struct rapl_zone zone = {.instance = instance};
@@ -85,8 +85,9 @@ static void zone_open(struct rapl *rapl, uint32_t instance, const uint32_t ids[]
 }
 
 /*
- * The kernel's instance 10 is libpowercap's 16: it writes the number in hexadecimal (0.6, and still in 2024). Whatever
- * a later one does, the one whose name is the instance's is meant. Returns whether there is such an instance.
+ * Finds libpowercap's id of an instance. libpowercap writes ids in hexadecimal (0.6, and still in 2024), so that the
+ * kernel's instance 10 is its 16. A later release may differ; therefore the id is chosen by the instance's name.
+ * Returns false if there is no such instance.
  */
 static bool library_instance(uint32_t instance, uint32_t *ret_id)
 {
@@ -132,7 +133,7 @@ void rapl_close(struct rapl *rapl)
 	free(rapl);
 }
 
-/* Returns the package that the zone has a die of; -1: none. */
+/* Returns the package of the die that the zone shows, -1 if it shows no die. */
 static int die_package(const struct rapl_zone *zone)
 {
 	int package, die;
@@ -141,13 +142,13 @@ static int die_package(const struct rapl_zone *zone)
 	                                                                                                  : -1;
 }
 
-/* Returns how far a counter went from one reading to the other. */
+/* Returns how far a counter advanced between two readings. */
 static uint64_t counter_advance(const struct rapl_zone *zone, uint64_t from_uj, uint64_t to_uj)
 {
 	return to_uj - from_uj + (to_uj < from_uj ? zone->range_uj : 0);
 }
 
-/* again_uj: the first zone's counter, read after the second one's. */
+/* Returns true if both zones show one counter. again_uj: the first zone's counter, read after the second one's. */
 static bool is_same_counter(const struct rapl_zone *first, uint64_t again_uj, const struct rapl_zone *second)
 {
 	uint64_t early_uj = (first->energy_uj + first->range_uj - TICK_UJ % first->range_uj) % first->range_uj;
@@ -157,7 +158,7 @@ static bool is_same_counter(const struct rapl_zone *first, uint64_t again_uj, co
 	               counter_advance(first, first->energy_uj, again_uj) + 2 * TICK_UJ;
 }
 
-/* Marks what an instance shows, its package and the parts of it. */
+/* Marks an instance's zones as mirrors: its package and the package's parts. */
 static void instance_mark(struct rapl_zone zones[], size_t count, uint32_t instance)
 {
 	for (size_t i = 0; i < count; i++)

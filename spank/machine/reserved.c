@@ -8,18 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INCLUDES_MAX 8 /* files within files */
+#define INCLUDES_MAX 8 /* depth of includes */
 
-/* The state of reading slurm.conf. */
+/* State while slurm.conf is read. */
 struct reading {
 	const char *node;
-	struct reserved general; /* of lines NodeName=DEFAULT, for the lines after them */
+	struct reserved general; /* from lines NodeName=DEFAULT, for the lines after them */
 	struct reserved own;
 	bool found;
 	bool first;
 };
 
-/* Skips a number of the range, printed as Slurm does: as wide as its first one. Returns NULL where there is none. */
+/*
+ * Skips a number of the range "01-12" in `name`, printed as Slurm does, as wide as the range's first number. Returns
+ * NULL if there is none.
+ */
 static const char *number_skip(const char *range, size_t length, const char *name)
 {
 	unsigned long first, last;
@@ -49,7 +52,7 @@ static const char *number_skip(const char *range, size_t length, const char *nam
 	return NULL;
 }
 
-/* Returns true if name is one of those that the expression from pattern to end stands for. */
+/* Returns true if the expression from pattern to end, "c[1-4]", contains `name`. */
 static bool expression_has(const char *pattern, const char *end, const char *name)
 {
 	const char *close;
@@ -111,10 +114,10 @@ static void word_take(const char *key, const char *value, struct reserved *node)
 		strcpy(node->cpus, value);
 }
 
-/* words: what follows NodeName=. */
+/* Takes a node's line. words: the text behind "NodeName=". */
 static void node_take(struct reading *reading, char *words)
 {
-	char *place = NULL, *names = strtok_r(words, " \t", &place);
+	char *saved = NULL, *names = strtok_r(words, " \t", &saved);
 	bool general = names && strcasecmp(names, "DEFAULT") == 0;
 	struct reserved *node = general ? &reading->general : &reading->own;
 
@@ -123,7 +126,7 @@ static void node_take(struct reading *reading, char *words)
 	if (!general)
 		*node = reading->general;
 	reading->found |= !general;
-	for (char *word; (word = strtok_r(NULL, " \t", &place));) {
+	for (char *word; (word = strtok_r(NULL, " \t", &saved));) {
 		char *value = strchr(word, '=');
 
 		if (!value)
@@ -135,7 +138,7 @@ static void node_take(struct reading *reading, char *words)
 
 static void file_read(struct reading *reading, const char *path, int depth);
 
-/* A file that is named without its directory lies beside the one that includes it. */
+/* Reads an included file. A name without a directory is relative to the including file. */
 static void include_read(struct reading *reading, const char *path, const char *name, int depth)
 {
 	const char *slash = strrchr(path, '/');
@@ -161,7 +164,7 @@ static void line_take(struct reading *reading, const char *path, char *line, int
 		reading->first = strcasestr(words, "spec_cores_first") != NULL;
 }
 
-/* Joins a line that ends in a backslash with the next one. */
+/* Reads a file. A line that ends in a backslash goes on in the next one. */
 static void file_read(struct reading *reading, const char *path, int depth)
 {
 	FILE *file = fopen(path, "re");
@@ -202,7 +205,9 @@ bool reserved_read(const char *path, const char *node, struct reserved *ret_rese
 	return true;
 }
 
-/* CpuSpecList counts cores where Slurm has one CPU per core, else the CPUs that are their threads. */
+/*
+ * Finds the cores in CpuSpecList. It lists cores if Slurm has one CPU per core, else the CPUs that are their threads.
+ */
 static void listed_cores(const struct reserved *reserved, unsigned cores, hwloc_bitmap_t ret_cores)
 {
 	uint32_t threads = reserved->threads_per_core > 0 ? reserved->threads_per_core : 1;
@@ -233,7 +238,7 @@ void reserved_cores(const struct reserved *reserved, unsigned cores, hwloc_bitma
 		return;
 	}
 	if (count >= cores)
-		return; /* slurmd refuses it too */
+		return; /* slurmd refuses that too */
 	if (per == 0 || cores % per != 0)
 		per = cores;
 	sockets = per > 0 ? cores / per : 0;

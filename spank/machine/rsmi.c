@@ -5,15 +5,15 @@
 #include <string.h>
 
 #define SUCCESS  0   /* RSMI_STATUS_SUCCESS */
-#define TEXT_MAX 256 /* bytes: more than the library writes of a name */
+#define TEXT_MAX 256 /* bytes; the library writes no longer name */
 
-/* The functions of the library: name here, name there, arguments. All return rsmi_status_t, an enum. */
+/* The library's functions: member here, name there, arguments. All return rsmi_status_t, an enum. */
 #define FUNCTIONS(row)                                                              \
 	row(init, "rsmi_init", (uint64_t flags)) row(end, "rsmi_shut_down", (void)) \
 	        row(get_count, "rsmi_num_monitor_devices", (uint32_t * count))      \
 	                row(get_energy, "rsmi_dev_energy_count_get", (uint32_t, uint64_t *, float *, uint64_t *))
 
-/* The same of those that the library may lack: NULL then. */
+/* Functions that the library may lack; their member is NULL then. */
 #define FUNCTIONS_MAYBE(row)                                           \
 	row(get_name, "rsmi_dev_name_get", (uint32_t, char *, size_t)) \
 	        row(get_minor, "rsmi_dev_drm_render_minor_get", (uint32_t, uint32_t *))
@@ -33,7 +33,7 @@ struct device {
 	uint64_t energy_uj;
 };
 
-/* Distributions and releases of ROCm number the library differently; what is used of it is the same in all. */
+/* Names of the library. Distributions and releases of ROCm number it differently; the used part is the same in all. */
 static const char *const libraries[] = {"librocm_smi64.so",
                                         "librocm_smi64.so.1",
                                         "librocm_smi64.so.8",
@@ -90,7 +90,7 @@ static struct device device_read(const struct rsmi *rsmi, uint32_t index)
 	return device;
 }
 
-/* Returns how many devices have a render node of a lower number. */
+/* Returns the number of devices with a render node of a lower number. */
 static uint32_t position_of(const struct device devices[], uint32_t count, uint32_t index)
 {
 	uint32_t position = 0;
@@ -101,7 +101,10 @@ static uint32_t position_of(const struct device devices[], uint32_t count, uint3
 	return position;
 }
 
-/* The second die of a module shows a counter that stays at 0: the one before it counts for both. */
+/*
+ * Returns true if the device is a die of a module of two. The second die's counter stays at 0: the first one's counts
+ * for both.
+ */
 static bool is_shared(const struct device devices[], uint32_t count, uint32_t index)
 {
 	bool is_second = devices[index].has_energy && devices[index].energy_uj == 0;

@@ -1,9 +1,9 @@
 /*
- * Throttle: how often this node's processors had to slow down, by heat or by a power limit, as the kernel counts it in
- * thermal_throttle. A node that did explains ranks that the others wait for.
+ * Throttle: how often this node's processors had to slow down, by heat or by a power limit, from the kernel's counters
+ * in thermal_throttle. A node that slowed down explains ranks that others wait for.
  *
- * Counts are summed by package: a core's over its cores (their threads show the same count), the package's own once.
- * Processors without the counters (AMD's, most virtual ones) have none.
+ * Counts are summed by package: over its cores (whose threads show the same count), and the package's own count once.
+ * AMD's and most virtual processors have no such counters.
  */
 #pragma once
 
@@ -26,26 +26,33 @@ struct throttle_package {
 	uint64_t events[THROTTLE_KIND_COUNT];
 };
 
-/* count 0: there are no counters. */
+/* Counts by package. count 0: no counters. */
 struct throttle {
 	uint32_t count;
 	struct throttle_package package[PACKAGES_MAX];
 };
 
-/* "core_throttle", "package_throttle", "core_power_limit", "package_power_limit": the kernel's, without "_count". */
+/*
+ * Returns the kernel's name without "_count": "core_throttle", "package_throttle", "core_power_limit" or
+ * "package_power_limit".
+ */
 const char *throttle_kind_name(enum throttle_kind kind);
 
+/* Reads the counts of all online processors. */
 void throttle_read(struct throttle *ret_throttle);
 
 /*
- * The events between two readings, on the packages of which list ("0-3,8") has processors, or on all where it is "".
- * A count that went back (a processor was taken offline) starts at 0. Returns false where there are no counters.
+ * Sums the events between two readings, on packages with processors in `list` ("0-3,8"), or on all if it is "". A count
+ * that went back, because a processor was taken offline, counts from 0. Returns false if there are no counters.
  */
 bool throttle_between(const struct throttle *from, const struct throttle *to, const char *list,
                       uint64_t ret_events[THROTTLE_KIND_COUNT]);
 
-/* [[package, core_throttle, package_throttle, core_power_limit, package_power_limit], ...]; NULL: no memory. */
+/*
+ * Returns [[package, core_throttle, package_throttle, core_power_limit, package_power_limit], ...], or NULL without
+ * memory.
+ */
 json_t *throttle_to_json(const struct throttle *throttle);
 
-/* Strict. Returns 0 or -EINVAL, *ret_throttle untouched. */
+/* Parses that JSON strictly. Returns 0, or -EINVAL with *ret_throttle untouched. */
 int throttle_from_json(const json_t *json, struct throttle *ret_throttle);

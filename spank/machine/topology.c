@@ -1,7 +1,7 @@
 /*
- * hwloc behind a few questions. Disallowed CPUs are kept (slurmstepd may itself sit in a cpuset), so that the numbering
- * of cores never depends on who asks. What is needed is copied and hwloc let go of at once: its plugins stay out of
- * slurmstepd, and whoever else uses hwloc there, PMIx for one, gets them as if we had not been.
+ * Answers questions about cores by hwloc. Disallowed CPUs are kept, so that the numbering of cores does not depend on
+ * the asking process: slurmstepd itself may sit in a cpuset. What is needed is copied, and hwloc's topology freed at
+ * once. hwloc's plugins stay out of slurmstepd; other users of hwloc in it, such as PMIx, still get them.
  */
 #include "spank/machine/topology.h"
 
@@ -19,17 +19,17 @@
 
 #define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
 #define ONLINE       "/sys/devices/system/cpu/online"
-#define ONLINE_MAX   128 /* of a longer list no copy is made: it is part of a file's name */
+#define ONLINE_MAX   128 /* bytes; a longer list gets no copy, because the list is part of the file's name */
 
 struct topology {
 	unsigned cores;
 	unsigned cpu_limit;
-	unsigned numbered;     /* Slurm's cores, 0: not known */
-	hwloc_bitmap_t *slurm; /* their CPUs, by Slurm's number */
-	hwloc_bitmap_t core[]; /* a core's CPUs, by hwloc's logical index */
+	unsigned numbered;     /* number of Slurm's cores, 0: unknown */
+	hwloc_bitmap_t *slurm; /* CPUs of a core, by Slurm's number */
+	hwloc_bitmap_t core[]; /* CPUs of a core, by hwloc's logical index */
 };
 
-/* The machine's, or that of a copy (path). */
+/* Loads the machine's topology, or the one of a copy (path). */
 static hwloc_topology_t load(const char *path)
 {
 	hwloc_topology_t handle;
@@ -44,8 +44,8 @@ static hwloc_topology_t load(const char *path)
 }
 
 /*
- * Makes the copy's path, <directory>/topology-<boot id>-<online CPUs>.xml: hwloc shows what is online, so that a copy
- * that was made while a CPU was offline numbers the cores otherwise. "": no copy is used.
+ * Makes the copy's path, <directory>/topology-<boot id>-<online CPUs>.xml. hwloc shows only online CPUs, so that a copy
+ * from a time with an offline CPU numbers the cores differently. "": no copy is used.
  */
 static void copy_path(const char *directory, char *path, size_t size)
 {
@@ -92,8 +92,8 @@ static struct topology *take_cores(hwloc_topology_t handle)
 }
 
 /*
- * Without plugins: they load the libraries of displays and of OpenCL, whose drivers have no business in root's
- * slurmstepd and take longer than all the rest. hwloc has no other way to be told than the environment.
+ * Loads without hwloc's plugins. They load the libraries of displays and OpenCL, whose drivers do not belong into
+ * root's slurmstepd, and take longer than everything else. hwloc can only be told by the environment.
  */
 int topology_load(const char *cache_directory, struct topology **ret_topology, struct error *error)
 {
@@ -227,10 +227,10 @@ int topology_cpus_of(const struct topology *topology, const char *core_list, uns
 
 	hwloc_bitmap_zero(ret_cpus);
 	if (topology->numbered == 0)
-		return error_set(error, -EINVAL, "the CPUs of Slurm's cores are not known");
+		return error_set(error, -EINVAL, "the CPUs of Slurm's cores are unknown");
 	if (!cores || !core_list[0] || hwloc_bitmap_list_sscanf(cores, core_list) < 0 ||
 	    hwloc_bitmap_weight(cores) <= 0)
-		return error_set(error, -EINVAL, "'%.64s' is not a list of cores", core_list);
+		return error_set(error, -EINVAL, "\"%.64s\" is not a list of cores", core_list);
 	hwloc_bitmap_foreach_begin(core, cores)
 	{
 		if ((unsigned)core >= topology->numbered)

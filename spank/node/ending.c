@@ -17,15 +17,15 @@
 #define NOTE_MAX    (128 * 1024)
 #define VERSION     1
 #define SECONDS_MAX 1e11
-#define WHOLE_MAX   256  /* jobs that keep their steps, */
-#define ENDED_MAX   4096 /* and jobs that are kept at all, of those whose records are not made */
+#define WHOLE_MAX   256  /* waiting records whose steps are kept */
+#define ENDED_MAX   4096 /* waiting records in all */
 
 static bool is_apart(const char *name)
 {
 	return state_name_job(name) && strchr(name, '.');
 }
 
-/* The samples that were taken when the job began. A sample at the end is of no use without the one at the begin. */
+/* Samples that were taken at the job's begin. A sample at the end is useless without its counterpart. */
 struct begun {
 	bool energy;
 	bool meters;
@@ -59,13 +59,13 @@ static int note_write(int directory, const struct ending *ending)
 	return files_write_json(directory, STATE_ENDED, 0600, json, false);
 }
 
-/* An empty note needs no room: its date is the job's end. */
-static void note_mark(int directory, int reason)
+/* Writes an empty note, which needs no room: its date is the job's end. */
+static void note_mark(int directory, uint32_t job_id, int reason)
 {
 	cleanup_close int file = openat(directory, STATE_ENDED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	log_error("the last sample of a job is lost: %s%s", strerror(-reason),
-	          file < 0 ? "; not even its end could be noted" : "");
+	log_error("job %" PRIu32 ": cannot note the last sample%s: %s; missing from the record", job_id,
+	          file < 0 ? " and the end" : "", strerror(-reason));
 }
 
 size_t ending_count(int node)
@@ -79,7 +79,7 @@ size_t ending_count(int node)
 	return count;
 }
 
-/* Takes the steps of a job away and counts them. */
+/* Removes the steps of a job and counts them. */
 static void steps_drop(int directory)
 {
 	cleanup_closedir DIR *entries = files_entries(directory);
@@ -101,8 +101,8 @@ static bool has_steps(int directory)
 	return !entries || state_steps_counted(directory) > 0;
 }
 
-/* Writes the note, with what there is of it where memory or room is short. */
-static void note_put(int node, int directory, const struct begun *begun)
+/* Writes the note; without memory or room an empty one. */
+static void note_put(int node, int directory, uint32_t job_id, const struct begun *begun)
 {
 	cleanup_free struct ending *ending = calloc(1, sizeof(*ending));
 	int result = -ENOMEM;
@@ -112,7 +112,7 @@ static void note_put(int node, int directory, const struct begun *begun)
 		result = note_write(directory, ending);
 	}
 	if (result)
-		note_mark(directory, result);
+		note_mark(directory, job_id, result);
 }
 
 static void begun_meters(const struct state_job *job, struct begun *ret_begun)
@@ -131,7 +131,7 @@ static int note(const struct state_place *place, uint32_t job_id, int node, int 
 	struct begun begun;
 	int result;
 
-	/* a job that refused every policy leaves a record only if a step had one */
+	/* a job that refused every policy gets a record only if one of its steps had a policy */
 	if (is_known && !job->policy.asked[0] && !has_steps(directory)) {
 		state_job_remove(place, job_id);
 		return 0;
@@ -145,7 +145,7 @@ static int note(const struct state_place *place, uint32_t job_id, int node, int 
 	begun = (struct begun){.energy = !is_known || job->has_baseline};
 	if (is_known)
 		begun_meters(job, &begun);
-	note_put(node, directory, &begun);
+	note_put(node, directory, job_id, &begun);
 	result = state_set_apart(node, job_id);
 	return result ? result : 1;
 }
@@ -162,9 +162,10 @@ int ending_note(const struct state_place *place, uint32_t job_id, struct error *
 		result = note(place, job_id, node, directory);
 	if (result == -ENOSPC)
 		return error_set(error, result,
-		                 "the record of job %" PRIu32 " is lost: those of %d jobs wait to be made", job_id,
-		                 ENDED_MAX);
-	return result < 0 ? error_set(error, result, "the end of job %" PRIu32 ": %s", job_id, strerror(-result))
+		                 "record of job %" PRIu32 " dropped: %d ended jobs wait for their records already",
+		                 job_id, ENDED_MAX);
+	return result < 0 ? error_set(error, result, "cannot note the end of job %" PRIu32 ": %s", job_id,
+	                              strerror(-result))
 	                  : result;
 }
 

@@ -1,9 +1,9 @@
 /*
- * Ending: what the epilog notes of a job's end on its node, and which jobs have ended there.
+ * Ending: the epilog's note of a job's end on its node, and the list of jobs that have ended there.
  *
- * The epilog waits for no disk: it writes <root>/<node>/<job id>/ended in /run, with the time and the last sample, and
+ * The epilog waits for no disk. It writes <root>/<node>/<job id>/ended in /run, with the time and the last sample, and
  * renames the directory to <job id>.<n>. From then on no other run of the job finds it, and mpi-wait-node makes the
- * record out of it.
+ * record from it.
  */
 #pragma once
 
@@ -16,28 +16,29 @@
 
 #define ENDING_NAME_MAX 32
 
+/* The epilog's note. */
 struct ending {
-	double end_s; /* since the epoch */
+	double end_s; /* seconds since the epoch */
 	bool has_sample;
-	char why[STATE_WHY_MAX]; /* why there is no sample */
+	char why[STATE_WHY_MAX]; /* reason if has_sample is false */
 	struct energy_snapshot sample;
 	bool has_throttle;
 	struct throttle throttle;
-	struct meters meters; /* as at the job's begin: with nothing in them where they were not read then */
+	struct meters meters; /* meters at the job's end; empty if they were not read at its begin */
 };
 
 /*
- * Notes that the job has ended on this node. From 256 such jobs on whose records are not made, because the disk hangs
- * or is full, the steps of a job are only counted, and from 4096 on its record is lost, with a message.
- * Returns 1: its record is to be made; 0: there is none to make; or -errno, the state stays.
+ * Notes that the job has ended on this node. Records can pile up here if the disk hangs or is full: from 256 waiting
+ * records on only the number of a job's steps is kept, from 4096 on its record is dropped with an error. Returns 1 if a
+ * record is to be made, 0 if there is none to make, or -errno, after which the state stays.
  */
 int ending_note(const struct state_place *place, uint32_t job_id, struct error *error);
 
 /*
- * Reads the note, of a directory by that name: without one, of a job whose epilog was killed or had no memory, what can
- * be told by dates. Returns 0, or -ENOENT: the job has not ended.
+ * Reads the note of a job. `name` is its directory's name. If the epilog was killed or had no memory to write the note,
+ * the end is taken from the file dates. Returns 0, or -ENOENT if the job has not ended.
  */
 int ending_read(int job_directory, const char *name, struct ending *ret_ending);
 
-/* Returns how many jobs on the node have ended whose records are not made. */
+/* Returns the number of jobs on the node that have ended and have no record yet. */
 size_t ending_count(int node);

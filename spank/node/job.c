@@ -30,7 +30,7 @@ static const char *environment_text(const char *name)
 	return text ? text : "";
 }
 
-/* What slurmd tells a prolog or an epilog of the job. Returns 0 or -EINVAL. */
+/* Reads the facts that slurmd tells the job's prolog and epilog. Returns 0 or -EINVAL. */
 static int read_environment(const struct site *site, struct state_job *ret_facts)
 {
 	const char *gpus = environment_text("SLURM_JOB_GPUS");
@@ -45,7 +45,7 @@ static int read_environment(const struct site *site, struct state_job *ret_facts
 	ret_facts->het_offset = environment_number("SLURM_HET_JOB_OFFSET", 0);
 	snprintf(ret_facts->sources, sizeof(ret_facts->sources), "%s", site->energy);
 	ret_facts->gpus = gpus[0] != '\0';
-	/* one that is longer does not fit anywhere: "?" is no list, and so nothing counts */
+	/* a list that does not fit becomes "?": it names no device, so that none counts */
 	snprintf(ret_facts->gpu_list, sizeof(ret_facts->gpu_list), "%s",
 	         strlen(gpus) < sizeof(ret_facts->gpu_list) ? gpus : "?");
 	snprintf(ret_facts->cluster, sizeof(ret_facts->cluster), "%s", environment_text("SLURM_CLUSTER_NAME"));
@@ -53,8 +53,8 @@ static int read_environment(const struct site *site, struct state_job *ret_facts
 }
 
 /*
- * Whether there is something to remember: a policy, or that the job refused the site's default (a step whose option
- * was lost on the way would fall back to it).
+ * Decides which policy holds for the job. Returns true if the node must remember the decision: a policy, or a job's
+ * "off" against the site's default, to which a step that lost its option would return.
  */
 static bool decide(const struct site *site, const char *words, struct state_job *facts)
 {
@@ -75,9 +75,9 @@ static bool decide(const struct site *site, const char *words, struct state_job 
 }
 
 /*
- * Whether Slurm may give the job's cores to another one too, which it tells from 24.05 on: "YES", and until 25.11 "OK"
- * for every job that asked for neither. From 26.05 on, which tells SLURM_JOB_EXCLUSIVE besides, "OK" is said where the
- * partition may do so.
+ * Returns true if Slurm may give the job's cores to another job too. Slurm tells it from 24.05 on by "YES". Until 25.11
+ * "OK" means only that the job asked for neither. From 26.05 on, which also sets SLURM_JOB_EXCLUSIVE, "OK" means that
+ * the partition may share cores.
  */
 static bool cores_are_shared(void)
 {
@@ -88,7 +88,10 @@ static bool cores_are_shared(void)
 	return strcmp(how, "YES") == 0;
 }
 
-/* In a PID namespace of its own a slurmstepd must know that the node has processes that it does not see. */
+/*
+ * Notes the prolog's PID namespace: a slurmstepd in another one must know that it does not see all processes of the
+ * node.
+ */
 static void note_namespace(const struct state_place *place)
 {
 	cleanup_close int node = state_open_node(place);
@@ -106,9 +109,9 @@ void node_job_prolog(const struct site *site, const char *words)
 
 	if (!facts || state_place_init(NULL, &place) < 0 || read_environment(site, facts) < 0)
 		return;
-	/* of an earlier run of the job, whose epilog could not put everything back */
+	/* the epilog of an earlier run of the job may have failed to restore everything */
 	restore_job(&place, facts->job_id);
-	/* From Slurm 24.11 on, and right here; in the epilog of a run that is requeued it is one higher. */
+	/* Slurm sets it from 24.11 on. It is right here; in the epilog of a requeued run it is one too high. */
 	facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", STATE_NONE);
 	facts->restart_known = facts->restart_count != STATE_NONE;
 	if (!facts->restart_known)
@@ -118,7 +121,7 @@ void node_job_prolog(const struct site *site, const char *words)
 	if (site->grant != SITE_GRANT_OFF)
 		note_namespace(&place);
 	holds = decide(site, words, facts);
-	/* A step may come with a policy of its own, and knows of no other way. */
+	/* A step may have a policy of its own, and learns only from this state that cores are shared. */
 	if (!holds && facts->shared_cores)
 		facts->words[0] = '\0';
 	if ((holds || facts->shared_cores) && state_job_begin(&place, facts, true, &error) < 0)
@@ -126,8 +129,8 @@ void node_job_prolog(const struct site *site, const char *words)
 }
 
 /*
- * What only the epilog is told: the job's nodes (a prolog that runs for a step is told that step's), and, where no
- * prolog made the state, cluster and ids. Where there is no state at all, but a policy for the job, it is made now.
+ * Adds what only the epilog learns: the job's nodes (a prolog that runs for a step sees that step's), and cluster and
+ * ids if no prolog made the state. Makes the state now if there is none and a policy holds for the job.
  */
 static void complete_state(const struct site *site, const struct state_place *place, const char *words,
                            struct error *error)

@@ -9,10 +9,10 @@
 #include "spank/base/error.h"
 #include "spank/node/slots.h"
 
-#define HARDLY    10
+#define HARDLY    10 /* a thread hardly sleeps if another of the step sleeps this many times as long */
 #define LANE_HEAD offsetof(struct mpiwait_lane, phases)
 
-/* One read takes the head of a slot and the head of its first lane: they stand beside one another. */
+/* The head of a slot and the head of its first lane, which are adjacent: one read takes both. */
 struct slot_head {
 	_Alignas(128) uint8_t head[offsetof(struct mpiwait_slot, lane)];
 	_Alignas(128) uint8_t lane[LANE_HEAD];
@@ -45,7 +45,7 @@ static int read_at(int segment, void *buffer, size_t size, uint64_t offset)
 	return (size_t)got == size ? 0 : -EINVAL;
 }
 
-/* How long the thread of each kind has slept that slept longest; 0: there is none, else one more. */
+/* The longest sleep of a thread of each kind, plus 1; 0: there is no thread of that kind. */
 struct sleepers {
 	uint64_t most_ns[LOOK_RANKS_KINDS];
 };
@@ -55,7 +55,7 @@ static void lane_add(struct look_ranks *ranks, struct sleepers *sleepers, const 
 	uint64_t told = word_at(lane, offsetof(struct mpiwait_lane, look)), asleep_ns = 0, *most_ns;
 
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++)
-		if (slots_rung_rests(rung))
+		if (slots_rung_sleeps(rung))
 			asleep_ns += word_at(lane, offsetof(struct mpiwait_lane, asleep_ns) + 8 * rung);
 	ranks->asleep_ns += asleep_ns;
 	if (told == 0)
@@ -68,7 +68,7 @@ static void lane_add(struct look_ranks *ranks, struct sleepers *sleepers, const 
 		*most_ns = asleep_ns < UINT64_MAX ? asleep_ns + 1 : asleep_ns;
 }
 
-/* Keeps the kinds of threads that sleep a tenth as much as the one that sleeps most, or more. */
+/* Keeps the kinds with a thread that sleeps a tenth of the longest sleeper's time or more. */
 static void kinds_set(struct look_ranks *ranks, const struct sleepers *sleepers)
 {
 	uint64_t most_ns = 0;

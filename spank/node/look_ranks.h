@@ -1,6 +1,6 @@
 /*
- * Look ranks: what the ranks of one step say of their looks (preload/contract/looks.h), and how long they have slept,
- * read from the stats segment as hostile input. It reads a part of each slot that slots.h reads whole.
+ * Look ranks: what the ranks of one step tell of their looks (preload/contract/looks.h), and how long they slept. Reads
+ * a part of each slot that slots.h reads whole, as hostile input.
  */
 #pragma once
 
@@ -9,20 +9,20 @@
 
 #include "preload/contract/looks.h"
 
-#define LOOK_RANKS_KINDS (2 * LOOKS_LEVELS + 2) /* numbers that looks_tell gives */
+#define LOOK_RANKS_KINDS (2 * LOOKS_LEVELS + 2) /* number of results of looks_tell */
 
-/* The threads that wait, in ranks that run. A thread that hardly sleeps has no say in when all look. */
+/* The waiting threads of running ranks. Threads that hardly sleep have no say in when all look. */
 struct look_ranks {
-	uint32_t threads;
-	bool apart;                      /* they do not look together: of several launches, or without an account */
-	uint64_t seed;                   /* of their looks */
-	uint32_t kinds;                  /* of those that sleep; 0: none has told of looks */
-	uint64_t told[LOOK_RANKS_KINDS]; /* looks_tell's numbers, ascending */
-	uint64_t asleep_ns;              /* summed over threads; a claim, which may be anything */
+	uint32_t threads;                /* threads that told of looks */
+	bool apart;                      /* the ranks do not look together: several launches, or no account */
+	uint64_t seed;                   /* seed of the ranks' looks */
+	uint32_t kinds;                  /* number of entries in told; 0: no thread that sleeps told of looks */
+	uint64_t told[LOOK_RANKS_KINDS]; /* results of looks_tell by threads that sleep, ascending */
+	uint64_t asleep_ns;              /* sum over threads; an unchecked claim */
 };
 
-/* Returns 0 or -errno, *ret_ranks untouched. */
+/* Reads the ranks' looks from the stats segment. Returns 0, or -errno with *ret_ranks untouched. */
 int look_ranks_read(int segment, struct look_ranks *ret_ranks);
 
-/* Returns true if by both the same number of threads looks together, in the same windows. */
+/* Returns true if in both the same number of threads looks together, in the same windows. */
 bool look_ranks_same(const struct look_ranks *a, const struct look_ranks *b);

@@ -20,7 +20,7 @@
 #define ARGUMENT_MAX 64
 #define NANO_PER_MS  UINT64_C(1000000)
 
-/* Waits until there is something to read. Returns false where the time is up. */
+/* Waits until `end` is readable. Returns false if the deadline passes first. */
 static bool wait_readable(int end, uint64_t deadline_ns)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -57,8 +57,7 @@ static ssize_t answer_read(int end, char text[ANSWER_MAX])
 	return -EFBIG;
 }
 
-/* Starts the reader, which has the lock as long as it lives. Returns the end of the pipe that it answers to, or -errno.
- */
+/* Starts the reader, which holds the lock while it lives. Returns the pipe's end with its answer, or -errno. */
 static int reader_start(int lock, char *sources)
 {
 	static char verb[] = "meters", path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", helper[] = MPIWAIT_HELPER;
@@ -71,7 +70,7 @@ static int reader_start(int lock, char *sources)
 	return result ? result : take_descriptor(&end);
 }
 
-/* Returns NULL, or why there is no answer. */
+/* Asks the reader for the meters. Returns NULL, or why there is no answer. */
 static const char *ask(int lock, char *sources, struct meters *ret_meters)
 {
 	cleanup_close int end = reader_start(lock, sources);
@@ -90,7 +89,10 @@ static const char *ask(int lock, char *sources, struct meters *ret_meters)
 	return NULL;
 }
 
-/* Writes the site argument "energy=cray+nvml" of those that are wanted and there. Returns false where none is. */
+/*
+ * Writes the site argument "energy=cray+nvml" for the sources that are wanted and present. Returns false if there is
+ * none.
+ */
 static bool sources_choose(const struct meters_wanted *wanted, char argument[ARGUMENT_MAX])
 {
 	const bool there[METER_SOURCE_COUNT] = {
@@ -124,7 +126,7 @@ void meters_ask(int directory, const struct meters_wanted *wanted, struct meters
 	lock = openat(directory, "meters.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	why = lock < 0 || files_lock(lock, LOCK_MS) ? "another reader of the meters hangs"
 	                                            : ask(lock, argument, ret_meters);
-	/* a reader that hangs shares the lock, and keeps it: unlocking would take it from the reader too */
+	/* a reader that hangs shares this lock and must keep it: unlocking here would take it from the reader too */
 	if (!why)
 		files_unlock(lock);
 	else

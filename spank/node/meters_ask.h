@@ -1,23 +1,26 @@
 /*
- * Reads the meters in a process apart: no process of Slurm's hangs with a driver, or crashes with a driver's library.
+ * Reads the meters in a process of its own, so that no process of Slurm hangs with a driver, or crashes with a driver's
+ * library.
  *
- * The process is mpi-wait-node, started without a variable of anybody's environment, so that the loader takes a
- * driver's library from the system's own directories.
+ * The process is mpi-wait-node. It starts with an empty environment but for PATH, so that the loader takes a driver's
+ * library from the system's directories.
  */
 #pragma once
 
 #include "spank/energy/meters.h"
 
-#define METERS_ALARM_S 3 /* the process ends itself after so long, as soon as the kernel lets it */
+#define METERS_ALARM_S 3 /* seconds until the process ends itself, as soon as the kernel lets it */
 
+/* Which meters to read. */
 struct meters_wanted {
-	const char *sources; /* as the site names them, "": all */
-	bool gpus;           /* else no device is asked */
+	const char *sources; /* sources that the site names; "": all */
+	bool gpus;           /* ask graphics processors too */
 };
 
 /*
- * Asks such a process, under the lock <directory>/meters.lock, so that of a node with a driver that hangs one process
- * hangs. Waits for a second for the lock and for four for the answer. Where there is none, count is 0 and why says so.
- * Where the node has none that is wanted, by what is there without asking a driver, no process is started.
+ * Reads the wanted meters by a process that holds the lock <directory>/meters.lock: if a driver hangs, only one process
+ * of the node hangs with it. Waits up to 1 s for the lock and 4 s for the answer. Without an answer, ret_meters->count
+ * is 0 and ret_meters->why says why. No process is started if the node has none of the wanted sources, which is found
+ * out without asking a driver.
  */
 void meters_ask(int directory, const struct meters_wanted *wanted, struct meters *ret_meters);

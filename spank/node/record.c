@@ -23,72 +23,74 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define RUNS_MAX 8 /* of a job whose records wait for slurmdbd */
+#define RUNS_MAX 8 /* runs of one job whose records may wait for slurmdbd */
 
-#define READ_WHOLE_MAX (16 * 1024 * 1024) /* bytes of step files from which details are taken, */
-#define READ_MAX       (48 * 1024 * 1024) /* and from which anything is */
+#define READ_WHOLE_MAX (16 * 1024 * 1024) /* bytes of step files that are read with details */
+#define READ_MAX       (48 * 1024 * 1024) /* bytes of step files that are read in all */
 #define DETAILS_MAX    (NODE_RECORD_MAX / 2)
-#define HEAD_ROOM      (256 * 1024) /* for what is in the record beside the steps */
+#define HEAD_ROOM      (256 * 1024) /* bytes for everything but the steps */
 #define TEXT_MAX       (NODE_RECORD_MAX - HEAD_ROOM)
-#define RANKS_MAX      65536 /* that are listed singly, over all steps */
+#define RANKS_MAX      65536 /* most ranks that are listed, over all steps */
 
 static const char *const named_steps[] = {"batch", "extern", "interactive"};
 
 #define NAMED_COUNT (sizeof(named_steps) / sizeof(named_steps[0]))
-#define PLACES      (NAMED_COUNT + STATE_STEPS_MAX)
+#define FILES       (NAMED_COUNT + STATE_STEPS_MAX)
 
 /*
- * The steps' part of the record, made of the files in the job's directory in a bounded time and memory: files are read
- * in order of their steps' ids, and what is over a bound is counted. Without memory, which memory_failures says, steps
- * are left out.
+ * The "steps" of the record, made from the files in the job's directory in bounded time and memory. Files are read in
+ * order of step id; steps over a bound are counted. Without memory, which memory_failures tells, steps are left out.
  */
 struct steps {
-	char *text; /* objects with commas between them */
+	char *text; /* JSON objects with commas between them */
 	size_t length;
-	uint32_t count;
-	uint32_t summed;          /* of those, how many have lost details */
-	uint32_t left_out;        /* how many are not there at all */
-	struct power_curve curve; /* of their points */
+	uint32_t count;           /* steps in text */
+	uint32_t summed;          /* steps in text that lost details */
+	uint32_t left_out;        /* steps that are not in text */
+	struct power_curve curve; /* power of the job, from the steps' points */
 	struct saving saving;
-	/* what is used up so far */
-	size_t read;
-	size_t details;
+	/* used so far, of the bounds above */
+	size_t read;    /* bytes of step files */
+	size_t details; /* bytes of steps with details */
 	size_t ranks;
 };
 
 #define cleanup_steps __attribute__((cleanup(steps_free)))
 
-/* The name of the step's file that is read at that place. */
-static void file_name(size_t place, char name[32])
+/* Writes the name of the file with that index in the order of reading: named steps first, then by id. */
+static void file_name(size_t index, char name[32])
 {
-	if (place < NAMED_COUNT)
-		snprintf(name, 32, "step.%s.json", named_steps[place]);
+	if (index < NAMED_COUNT)
+		snprintf(name, 32, "step.%s.json", named_steps[index]);
 	else
-		snprintf(name, 32, "step.%zu.json", place - NAMED_COUNT);
+		snprintf(name, 32, "step.%zu.json", index - NAMED_COUNT);
 }
 
-/* Notes a file of a step, so that all are opened in order; one of which the name is none of those is left out. */
-static void file_note(const char *entry, bool found[PLACES], struct steps *steps)
+/*
+ * Marks a step's file as found, so that files are read in order. A file with another name of that kind counts as left
+ * out.
+ */
+static void file_note(const char *entry, bool found[FILES], struct steps *steps)
 {
-	size_t place = 0;
+	size_t index = 0;
 	char name[32] = "";
 
 	if (strncmp(entry, "step.", 5) != 0)
 		return;
-	while (place < NAMED_COUNT && strncmp(entry + 5, named_steps[place], strlen(named_steps[place])) != 0)
-		place++;
-	if (place == NAMED_COUNT)
-		place += strtoul(entry + 5, NULL, 10);
-	if (place < PLACES)
-		file_name(place, name);
+	while (index < NAMED_COUNT && strncmp(entry + 5, named_steps[index], strlen(named_steps[index])) != 0)
+		index++;
+	if (index == NAMED_COUNT)
+		index += strtoul(entry + 5, NULL, 10);
+	if (index < FILES)
+		file_name(index, name);
 	if (strcmp(entry, name) == 0)
-		found[place] = true;
+		found[index] = true;
 	else
 		steps->left_out++;
 }
 
-/* Returns 0 or -errno: what is merely not read must not count as missing. */
-static int directory_look(int job_directory, bool found[PLACES], struct steps *steps)
+/* Finds the steps' files. Returns 0 or -errno: a directory that cannot be read must not count as one without steps. */
+static int steps_find(int job_directory, bool found[FILES], struct steps *steps)
 {
 	cleanup_closedir DIR *entries = files_entries(job_directory);
 	const struct dirent *entry;
@@ -118,7 +120,7 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 	                 step->policy.asked[0] ? record_policy_write(&step->policy) : NULL, "energy", energy);
 }
 
-/* Adds a step if it is no longer than that. Returns its length, 0: it was not added. */
+/* Adds a step if its text has at most `most` bytes. Returns the length, 0 if it was not added. */
 static size_t text_add(struct steps *steps, const json_t *step, size_t most)
 {
 	cleanup_free char *text = memory_text(step, 0);
@@ -131,7 +133,7 @@ static size_t text_add(struct steps *steps, const json_t *step, size_t most)
 	return length;
 }
 
-/* With its details while there is room for them, else by its sums, else by the least that can be said of it. */
+/* Adds a step: with its details while there is room for them, else with its sums, else with the least. */
 static void step_add(struct steps *steps, json_t *step, bool whole)
 {
 	json_t *wait = json_object_get(step, "wait");
@@ -195,25 +197,28 @@ static void file_take(int job_directory, const char *name, const struct energy_s
 	samples_take(json, steps);
 }
 
-/* share NULL: the steps' energy is left out, as the job's is of another source. */
+/*
+ * Reads all steps. share: NULL leaves out the steps' energy, because the job's is from another source. Returns 0 or
+ * -errno.
+ */
 static int steps_read(int job_directory, const struct energy_share *share, struct steps *ret_steps)
 {
-	cleanup_free bool *found = memory_array(PLACES, sizeof(*found));
+	cleanup_free bool *found = memory_array(FILES, sizeof(*found));
 	int result;
 
 	memset(ret_steps, 0, sizeof(*ret_steps));
-	ret_steps->text = memory_array(TEXT_MAX + 1, 1); /* a page of it is taken when it is written */
+	ret_steps->text = memory_array(TEXT_MAX + 1, 1); /* the kernel takes a page only when it is written */
 	if (!found || !ret_steps->text)
 		return -ENOMEM;
-	result = directory_look(job_directory, found, ret_steps);
+	result = steps_find(job_directory, found, ret_steps);
 	if (result)
 		return result;
 	ret_steps->left_out += state_steps_counted(job_directory);
-	for (size_t place = 0; place < PLACES; place++) {
+	for (size_t index = 0; index < FILES; index++) {
 		char name[32];
 
-		file_name(place, name);
-		if (found[place])
+		file_name(index, name);
+		if (found[index])
 			file_take(job_directory, name, share, ret_steps);
 	}
 	return 0;
@@ -231,7 +236,7 @@ static json_t *id_print(uint32_t id)
 	return id == STATE_NONE ? json_null() : json_integer((json_int_t)id);
 }
 
-/* The energy of the job's graphics processors; NULL: it has none. */
+/* Returns the energy of the job's graphics processors, or NULL if it has none. */
 static json_t *gpus_write(const struct state_job *job, const struct ending *ending)
 {
 	const struct gpus_window window = {.list = job->gpu_list,
@@ -253,7 +258,10 @@ static json_t *energy_print(const struct state_job *job, const struct energy_win
 	return json;
 }
 
-/* But for its steps. energy NULL: none, and the job says why. */
+/*
+ * Returns the record without its steps, or NULL without memory. energy: NULL if there is none, and job->energy_why says
+ * why.
+ */
 static json_t *record_build(const struct state_job *job, const char *node, double end_s,
                             const struct energy_window *energy, bool includes_gpus, const struct energy_share *share,
                             const struct steps *steps, const json_t *gpus)
@@ -294,8 +302,8 @@ static char *record_print(const json_t *record, const struct steps *steps)
 }
 
 /*
- * Under which number of the run the record lies in the outbox: Slurm's, or the first after it under which no other
- * run's does, nor another job's that had the same number, which the record says then.
+ * Chooses the run's number under which the record lies in the outbox, and sets it in the record: Slurm's number, or the
+ * next one if the outbox has another run's record there, or that of another job with the same id.
  */
 static int key_choose(const struct record_place *to, const struct state_job *job, json_t *record,
                       char key[OUTBOX_KEY_MAX], struct error *error)
@@ -316,7 +324,10 @@ static int key_choose(const struct record_place *to, const struct state_job *job
 	return error_set(error, -EEXIST, "%d runs of job %u wait in the outbox", RUNS_MAX, job->job_id);
 }
 
-/* Looks are of powercap's packages: they tell nothing of joules by other counters. NULL: what they saw is told. */
+/*
+ * Returns why the saving must not be told, NULL if it may. Looks read powercap's packages: they say nothing about
+ * joules of other counters.
+ */
 static const char *saving_refusal(const struct state_job *job, const struct sources *sources,
                                   const struct energy_share *share)
 {
@@ -325,7 +336,7 @@ static const char *saving_refusal(const struct state_job *job, const struct sour
 	return sources->has_window && !sources->is_powercap ? RECORD_SAVING_OTHERS : NULL;
 }
 
-/* The record of a job as JSON but for its steps; NULL: no memory. */
+/* Returns the record without its steps, or NULL without memory. */
 static json_t *record_make(const char *node, const struct state_job *job, const struct ending *ending,
                            const struct sources *sources, const struct energy_share *share, struct steps *steps)
 {
@@ -369,7 +380,7 @@ int node_record_put(const struct record_place *to, int directory, struct state_j
 	sources_choose(job, ending, &sources);
 	result = steps_read(directory, sources.has_window && !sources.is_powercap ? NULL : &share, &steps);
 	if (result)
-		return error_set(error, result, "the steps: %s", strerror(-result));
+		return error_set(error, result, "cannot read the steps: %s", strerror(-result));
 	if (!job->policy.asked[0] && steps.count == 0 && steps.left_out == 0)
 		return 0;
 	record = record_make(to->place->node, job, ending, &sources, &share, &steps);

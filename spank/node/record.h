@@ -1,9 +1,9 @@
 /*
- * A node's record of a job: made of the node's state of it, and put into the outbox.
- * job_record.h makes the job's record out of one or many of them.
+ * A node's record of a job: makes it from the node's state of the job, and puts it into the outbox. job_record.h merges
+ * the records of a job's nodes.
  *
- * Of its steps' files 16 MiB are read with their details, and 48 MiB in all; details fill at most half of the record,
- * which has 4096 steps at most. What is over that is counted.
+ * Bounds: of a job's step files 16 MiB are read with their details, and 48 MiB in all. Details fill at most half of the
+ * record, which has at most 4096 steps. Steps beyond the bounds are counted.
  */
 #pragma once
 
@@ -14,15 +14,15 @@
 #include "spank/node/ending.h"
 #include "spank/node/state.h"
 
-/* Where the record of a node goes. */
+/* The node of a record, and the outbox that the record goes to. */
 struct record_place {
 	const struct state_place *place;
 	const char *outbox; /* NULL: OUTBOX_DIRECTORY */
 };
 
 /*
- * Makes the record of a job that has ended, out of the open directory of its state, and puts it into the outbox. May
- * hang with the outbox's disk. A job that left nothing to tell has none. Returns 0 or -errno with the reason.
+ * Makes the record of a job that has ended, from its state in `directory`, and puts it into the outbox. May hang with
+ * the outbox's disk. Makes none if the job had no policy and no steps. Returns 0, or -errno with the reason.
  */
 int node_record_put(const struct record_place *to, int directory, struct state_job *job, const struct ending *ending,
                     struct error *error);

@@ -16,13 +16,13 @@
 
 struct recorder {
 	struct record_place to;
-	int node; /* its directory below /run */
+	int node; /* the node's directory below /run */
 	record_wanted wanted;
 };
 
 /*
- * Makes the record of a job that has ended, if that directory is of one, and removes the directory when the record is
- * durable. Returns 1: there was one; 0: the job runs; or -errno.
+ * Makes the record of a job if the directory `name` belongs to one that has ended, and removes the directory when the
+ * record is durable. Returns 1 if so, 0 if the job runs, or -errno.
  */
 static int job_finish(const struct recorder *recorder, const char *name, struct error *error)
 {
@@ -38,18 +38,18 @@ static int job_finish(const struct recorder *recorder, const char *name, struct 
 	if (!result)
 		result = state_job_load(directory, job);
 	if (result == -EBADMSG)
-		log_error("job %s: its state is damaged, and is removed without a record", name);
+		log_error("job %s: damaged state; removed without a record", name);
 	else if (!result && (!recorder->wanted || recorder->wanted(job->nodes, recorder->to.place->node)))
 		result = node_record_put(&recorder->to, directory, job, ending, error);
-	if (result && result != -EBADMSG && result != -ENOENT) /* -ENOENT: somebody died while removing it */
-		return error_set(error, result, "state of job %s: %s", name, strerror(-result));
+	if (result && result != -EBADMSG && result != -ENOENT) /* -ENOENT: a process died while it removed the state */
+		return error_set(error, result, "cannot read the state of job %s: %s", name, strerror(-result));
 	state_directory_remove(recorder->node, name);
 	if (faccessat(recorder->node, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return error_set(error, -EEXIST, "the state of job %s could not be removed", name);
+		return error_set(error, -EEXIST, "cannot remove the state of job %s", name);
 	return 1;
 }
 
-/* The first of what went wrong is the caller's to say, the rest is logged. */
+/* Hands the first failure to the caller in *error, and logs all others. */
 static void failure_note(int result, const char *name, const struct error *failure, struct error *error)
 {
 	if (error->text[0])
@@ -58,7 +58,7 @@ static void failure_note(int result, const char *name, const struct error *failu
 		error_set(error, result, "job %s: %s", name, failure->text);
 }
 
-/* Goes through the jobs of the node once, and counts those that failed. Returns 0 or the first -errno. */
+/* Goes through the node's jobs once. *ret_failed is the number of failures. Returns 0 or the first -errno. */
 static int pass_run(const struct recorder *recorder, const struct turn *turn, size_t *ret_failed, struct error *error)
 {
 	cleanup_closedir DIR *jobs = files_entries(recorder->node);
@@ -85,7 +85,10 @@ static int pass_run(const struct recorder *recorder, const struct turn *turn, si
 	return first;
 }
 
-/* Returns true if jobs have ended since the pass, in which so many failed: their helpers have found the turn taken. */
+/*
+ * Returns true if more jobs wait than the last pass failed at: they ended since then, and their helpers found the turn
+ * taken.
+ */
 static bool more_came(int node, size_t failed)
 {
 	return ending_count(node) > failed;
@@ -100,7 +103,8 @@ int recorder_make(const struct state_place *place, const char *outbox, record_wa
 	int result;
 
 	if (node < 0)
-		return error_set(error, node, "the node's notes: %s", strerror(-node));
+		return error_set(error, node, "cannot open the state directory \"%s/%s\": %s", place->root, place->node,
+		                 strerror(-node));
 	do {
 		result = turn_take(turn, TURN_RECORDER);
 		if (result)

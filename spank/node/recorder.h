@@ -9,17 +9,17 @@
 #include "spank/node/state.h"
 #include "spank/store/turn.h"
 
-/* Returns true if the record of a node is of any use for a job of these nodes. */
+/* Returns true if a job with the node list `nodes` can use the record of `node`. */
 typedef bool (*record_wanted)(const char *nodes, const char *node);
 
 /*
- * Makes the records of all jobs that have ended on the node (ending.h), also of those that end meanwhile, puts each
- * into the outbox (NULL: OUTBOX_DIRECTORY) and removes the job's state. May hang with the outbox's disk. Where a record
- * cannot be put there the state stays. wanted (NULL: all are) says which of them are put. Returns 0, -EBUSY: another
- * process does that, or -errno with the first reason.
+ * Makes the records of all jobs that have ended on the node (ending.h), also of those that end meanwhile. Puts each
+ * into the outbox (NULL: OUTBOX_DIRECTORY) and removes the job's state; if a record cannot be put there, the state
+ * stays. May hang with the outbox's disk. wanted: selects the records to put; NULL: all. Returns 0, -EBUSY if another
+ * process is at it, or -errno with the first reason.
  */
 int recorder_make(const struct state_place *place, const char *outbox, record_wanted wanted, struct turn *turn,
                   struct error *error);
 
-/* The same for every node with notes under root, as a timer does it: what failed is logged. */
+/* Calls recorder_make for every node with notes under `root`, as a timer does. Logs failures. */
 void recorder_make_all(const char *root, const char *outbox, record_wanted wanted);

@@ -21,7 +21,7 @@
 struct sampler {
 	struct sampler_config config;
 	struct state_step step;
-	struct rapl *rapl; /* NULL: no zones */
+	struct rapl *rapl; /* powercap's zones; NULL: none */
 	struct energy_memory memory;
 	struct power_points power;
 	int node_directory;
@@ -29,13 +29,13 @@ struct sampler {
 	int segment;
 	uint64_t begun_ns;
 	struct saving_feed saving;
-	struct shared_ration *ration; /* of the job's samplers; NULL: none */
+	struct shared_ration *ration; /* CPU ration of all samplers of the job; NULL: none */
 	uint64_t cost_ns;             /* CPU time of the latest tick */
 	unsigned failures;            /* ticks that failed, one after another */
-	struct error problem;         /* of the latest tick, "": none */
-	bool counted;                 /* nothing is kept of this step but that it was there */
+	struct error problem;         /* problem of the latest tick, "": none */
+	bool counted;                 /* only the step's number is kept */
 	pthread_t thread;
-	pthread_mutex_t mutex; /* guards stop */
+	pthread_mutex_t mutex; /* guards `stop` */
 	pthread_cond_t changed;
 	bool stop;
 };
@@ -46,19 +46,20 @@ static void complain(struct sampler *sampler, const char *what)
 }
 
 /*
- * Logs a problem once for as long as it lasts, when a second tick has it, or when no other tick comes. The first may be
- * nothing: while slurmstepd acts as the user, its threads do, and the next tick makes up for the one that failed.
+ * Logs a problem once while it lasts: at the second tick that has it, or at the first if no tick follows. A single
+ * failure may be harmless: while slurmstepd acts as the user, so do its threads, and the next tick makes up for the
+ * failed one.
  */
 static void problem_say(struct sampler *sampler, bool is_last)
 {
 	sampler->failures = sampler->problem.text[0] ? sampler->failures + 1 : 0;
 	if (sampler->failures == 2 || (sampler->failures == 1 && is_last))
-		log_error("job %u: %s; the record will lack it", sampler->config.job_id, sampler->problem.text);
+		log_error("job %u: %s; missing from the record", sampler->config.job_id, sampler->problem.text);
 	sampler->problem.text[0] = '\0';
 }
 
-/* NULL: there is nothing to be seen, or not kept. */
-static struct slots *ranks_look(struct sampler *sampler)
+/* Reads the ranks' slots. NULL: there is nothing to read, or it would not be kept. */
+static struct slots *ranks_read(struct sampler *sampler)
 {
 	struct slots *slots = NULL;
 	struct error error = {0};
@@ -70,8 +71,9 @@ static struct slots *ranks_look(struct sampler *sampler)
 }
 
 /*
- * Samples for a step that is merely counted, too: other steps and jobs of the node need the accumulator. However many
- * steps the node has, one of them writes it; a step's ends need the counters of now.
+ * Takes an energy sample, also for a step that is only counted: other steps and jobs of the node need the accumulator.
+ * One of the node's steps writes it for all. young_ns: the greatest age of another process's sample that will do; 0:
+ * the counters are read now.
  */
 static void energy_read(struct sampler *sampler, uint64_t young_ns)
 {
@@ -87,7 +89,7 @@ static void energy_read(struct sampler *sampler, uint64_t young_ns)
 		return;
 	}
 	if (step->has_energy && now.at_ns <= step->to.at_ns)
-		return; /* this step has the newest sample itself, unwritten */
+		return; /* this step's own, unwritten sample is the newest */
 	step->to = now;
 	if (!step->has_energy)
 		step->from = step->to;
@@ -97,7 +99,7 @@ static void energy_read(struct sampler *sampler, uint64_t young_ns)
 	step->power = &sampler->power;
 }
 
-/* A library of another release rests, and cannot say so: the halves were not installed together. */
+/* Takes the counts of missed processes. UNFIT: the library and the plugin were not installed together. */
 static void missed_note(struct sampler *sampler)
 {
 	const struct sampler_config *config = &sampler->config;
@@ -109,7 +111,7 @@ static void missed_note(struct sampler *sampler)
 		          MPIWAIT_VERSION);
 }
 
-/* What became of the files of csv=, by what the ranks say. One that is alive when the step has ended was killed. */
+/* Returns the outcome of csv= by the ranks' claims. A rank that is alive when the step has ended was killed. */
 static enum csv_outcome csv_look(const struct sampler *sampler, const struct slots *slots, bool is_last)
 {
 	if (!sampler->config.csv || (slots && slots->count == 0))
@@ -119,11 +121,11 @@ static enum csv_outcome csv_look(const struct sampler *sampler, const struct slo
 	return csv_outcome_of(slots->alive > 0 ? MPIWAIT_CSV_NONE : slots->csv, is_last);
 }
 
-/* young_ns: how old a sample of another process may be; 0: the counters are read. */
+/* Takes a sample and writes the step's file. young_ns: as in energy_read. */
 static void step_note(struct sampler *sampler, uint64_t young_ns, bool is_last)
 {
 	const struct sampler_config *config = &sampler->config;
-	cleanup_free struct slots *slots = ranks_look(sampler);
+	cleanup_free struct slots *slots = ranks_read(sampler);
 	json_auto_t *wait = slots && (slots->count || slots->sum[WAIT_unseen]) ? slots_to_json(slots) : NULL;
 	json_auto_t *grant = config->grant_read ? config->grant_read(config->grant_context) : NULL;
 	int result;
@@ -138,10 +140,10 @@ static void step_note(struct sampler *sampler, uint64_t young_ns, bool is_last)
 	result = state_step_write(sampler->job_directory, &sampler->step, state_crowd(sampler->node_directory), wait,
 	                          grant);
 	if (result)
-		complain(sampler, strerror(-result));
+		error_set(&sampler->problem, 0, "cannot write the step's file: %s", strerror(-result));
 }
 
-/* Samples once, and books the CPU time that it cost beyond `booked_ns`. young_ns: as step_note has it. */
+/* Takes a sample, and books the CPU time that it cost beyond `booked_ns`. young_ns: as in energy_read. */
 static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns, bool is_last)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -165,8 +167,8 @@ static uint64_t interval_ns(const struct sampler *sampler)
 	return interval < INTERVAL_LEAST_NS ? INTERVAL_LEAST_NS : interval;
 }
 
-/* Returns whether it was told to stop before the time was up. */
-static bool rest_until(struct sampler *sampler, uint64_t deadline_ns)
+/* Sleeps until the deadline. Returns true if sampler_stop woke it earlier. */
+static bool sleep_until(struct sampler *sampler, uint64_t deadline_ns)
 {
 	const struct timespec deadline = clock_timespec(deadline_ns);
 	bool stop;
@@ -179,20 +181,20 @@ static bool rest_until(struct sampler *sampler, uint64_t deadline_ns)
 	return stop;
 }
 
-/* The same; meanwhile the counters are read around looks of the ranks. */
+/* As sleep_until, and reads the counters around the ranks' looks meanwhile. */
 static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
 {
 	while (sampler->saving.due_ns < deadline_ns) {
-		if (rest_until(sampler, sampler->saving.due_ns))
+		if (sleep_until(sampler, sampler->saving.due_ns))
 			return true;
 		saving_feed_step(&sampler->saving);
 	}
-	return rest_until(sampler, deadline_ns);
+	return sleep_until(sampler, deadline_ns);
 }
 
 /*
- * Waits for a turn that was booked. Meanwhile the counters are read as often as one of them may go round.
- * Returns whether it was told to stop.
+ * Waits for the booked turn, and reads the counters meanwhile before one of them can wrap. Returns true if sampler_stop
+ * woke it.
  */
 static bool wait_for_turn(struct sampler *sampler, uint64_t turn_ns)
 {
@@ -209,8 +211,8 @@ static bool wait_for_turn(struct sampler *sampler, uint64_t turn_ns)
 }
 
 /*
- * A segment that its owner has filled makes a tick dear. All ticks of a job's steps together have a fiftieth of
- * a CPU: a tick is booked at the price of the one before, and waits for its turn.
+ * Samples until sampler_stop. A user who fills the segment makes ticks expensive; therefore all ticks of a job's steps
+ * share a fiftieth of a CPU. A tick is booked at the price of the one before, and waits for its turn.
  */
 static void *sampler_main(void *argument)
 {
@@ -253,7 +255,7 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	if (config->segment >= 0) {
 		sampler->segment = fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
 		if (sampler->segment < 0)
-			return error_set(error, -errno, "stats segment: %s", strerror(errno));
+			return error_set(error, -errno, "cannot duplicate the stats segment: %s", strerror(errno));
 	}
 	rapl_open(&sampler->rapl, NULL);
 	sampler->ration = shared_ration_open(sampler->job_directory, SHARED_RATION_FILE);
@@ -263,7 +265,7 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	sampler->saving.due_ns = SAVING_FEED_NEVER;
 	sampler->counted = state_step_kind(config->step_id, state_crowd(sampler->node_directory)) == STATE_STEP_COUNTED;
 	result = sampler->counted ? state_step_count(sampler->job_directory) : 0;
-	return result ? error_set(error, result, "the number of steps: %s", strerror(-result)) : 0;
+	return result ? error_set(error, result, "cannot count the step: %s", strerror(-result)) : 0;
 }
 
 int sampler_start(const struct sampler_config *config, struct sampler **ret_sampler, struct error *error)
@@ -288,7 +290,7 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 	}
 	if (result) {
 		sampler_free(sampler);
-		return error_set(error, result, "sampler thread: %s", strerror(-result));
+		return error_set(error, result, "cannot start the sampler: %s", strerror(-result));
 	}
 	*ret_sampler = sampler;
 	return 0;

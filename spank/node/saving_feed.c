@@ -3,9 +3,9 @@
 #include "preload/contract/looks.h"
 #include "spank/base/files.h"
 
-#define COST_PART     1000 /* of a CPU */
+#define COST_PART     1000 /* the feed takes 1/COST_PART of a CPU */
 #define WINDOWS_TRIED 8
-#define CLOCK_OFF_NS  1000000 /* the node's clock was set meanwhile: the ranks look at another time */
+#define CLOCK_OFF_NS  1000000 /* a larger step of the node's clock moves the ranks' looks */
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
@@ -27,7 +27,10 @@ static uint64_t ahead_ns(void)
 	return clock_ns(CLOCK_REALTIME) - clock_monotonic_ns();
 }
 
-/* The window of one kind of ranks that is open at that time, or the next one. Returns false if told tells none. */
+/*
+ * Finds the window of one kind of ranks that is open at `time_ns`, or the next one. Returns false if `told` tells of
+ * none.
+ */
 static bool window_find(const struct saving_feed *feed, uint64_t told, uint64_t time_ns, struct look_span *ret_window)
 {
 	struct looks looks;
@@ -39,7 +42,10 @@ static bool window_find(const struct saving_feed *feed, uint64_t told, uint64_t 
 	return true;
 }
 
-/* The kind whose windows are rarest: they begin where windows of the others begin, but for the ends of periods. */
+/*
+ * Finds the window of the kind with the rarest windows. They begin with windows of the other kinds, except at the ends
+ * of periods.
+ */
 static bool rarest_find(const struct saving_feed *feed, uint64_t time_ns, struct look_span *ret_window)
 {
 	struct look_span window;
@@ -53,7 +59,10 @@ static bool rarest_find(const struct saving_feed *feed, uint64_t time_ns, struct
 	return feed->found.kinds > 0;
 }
 
-/* All ranks look while each kind has a window open. Returns whether they do for most of the shortest window. */
+/*
+ * Finds the time in which all kinds have a window open, and the time in which any has. Returns true if all look for
+ * more than half of the shortest window.
+ */
 static bool spans_find(const struct saving_feed *feed, uint64_t time_ns, struct look_span *ret_all,
                        struct look_span *ret_any)
 {
@@ -73,7 +82,7 @@ static bool spans_find(const struct saving_feed *feed, uint64_t time_ns, struct 
 	return ret_all->until_ns > ret_all->from_ns && ret_all->until_ns - ret_all->from_ns > shortest_ns / 2;
 }
 
-/* Finds the first look whose readings all lie behind that time, if it is not far. */
+/* Finds the first look that begins after `time_ns`, among the next WINDOWS_TRIED windows. */
 static void look_find(struct saving_feed *feed, uint64_t time_ns)
 {
 	struct look_span rarest = {.until_ns = time_ns}, all, any;
@@ -127,7 +136,7 @@ static void reading_take(struct saving_feed *feed)
 		feed->look.broken = true;
 }
 
-/* How long the threads slept between two moments, by their own word, cut to what is possible. */
+/* Returns how long the threads slept between two moments, by their own claim, cut to what is possible. */
 static double slept_s(const struct saving_feed *feed, enum look_moment from, enum look_moment to, double threads_s)
 {
 	double slept_s = (double)(feed->ranks[to].asleep_ns - feed->ranks[from].asleep_ns) / 1e9;
@@ -154,7 +163,7 @@ static void look_add(struct saving_feed *feed)
 	saving_add(&feed->sums, &look);
 }
 
-/* The look is over, or of no use. What it cost is paid for by a pause. */
+/* Ends a look, complete or not: books its cost, and sets the pause that pays for it. */
 static void look_leave(struct saving_feed *feed)
 {
 	uint64_t now_ns = clock_monotonic_ns(), turn_ns;

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SUM_MAX    INT64_C(1000000000000000000) /* what the reader of a node's record takes */
+#define SUM_MAX    INT64_C(1000000000000000000) /* bound of the reader of a node's record */
 #define COUNT_MAX  UINT64_C(1000000000000000)
 #define UNSEEN_MAX 1000000u
 
 #define PPM        COST_PPM
-#define COST_CALLS MPIWAIT_CALLS /* of a thread at most, whose periods are told apart */
+#define COST_CALLS MPIWAIT_CALLS /* most calls of a thread whose periods are measured at one time */
 
-/* One slot, copied, and what its numbers are bounded by: each of them is a claim. */
+/* A copy of one slot, and the bounds of its numbers. Each number is a claim. */
 struct reading {
 	struct mpiwait_slot slot;
 	uint32_t lanes;
@@ -57,13 +57,13 @@ static uint64_t bounded(struct reading *at, uint64_t value, uint64_t most)
 	return most;
 }
 
-/* A time: no longer than the step has lasted. */
+/* Bounds a time of one thread by the time that the step has lasted. */
 static uint64_t bounded_ns(struct reading *at, uint64_t value)
 {
 	return bounded(at, value, at->now_ns - at->begun_ns);
 }
 
-/* The same of all threads together. */
+/* Bounds a sum of times over the rank's threads. */
 static uint64_t bounded_all_ns(struct reading *at, uint64_t value)
 {
 	return bounded(at, value, at->lanes * (at->now_ns - at->begun_ns));
@@ -95,11 +95,12 @@ int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_
 	int result = read_at(segment, header, sizeof(*header), 0);
 
 	if (result || fstat(segment, &status))
-		return error_set(error, result ? result : -errno, "stats segment cannot be read");
+		return error_set(error, result ? result : -errno, "cannot read the stats segment");
 	if (header->magic != MPIWAIT_MAGIC || header->version != MPIWAIT_VERSION ||
 	    header->header_size != sizeof(*header) || header->slot_size != sizeof(struct mpiwait_slot) ||
 	    header->sizes_size != sizeof(struct mpiwait_sizes))
-		return error_set(error, -EINVAL, "stats segment is not one of version %d", MPIWAIT_VERSION);
+		return error_set(error, -EINVAL, "stats segment has a wrong format, not that of version %d",
+		                 MPIWAIT_VERSION);
 	if (status.st_size < (off_t)mpiwait_segment_size(1))
 		return error_set(error, -EINVAL, "stats segment of %lld bytes has no slot", (long long)status.st_size);
 	room = ((uint64_t)status.st_size - MPIWAIT_SLOTS_OFFSET) /
@@ -108,7 +109,7 @@ int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_
 	return 0;
 }
 
-/* The head; and where a rank has it, its lanes and call sites. */
+/* Reads the head of a slot, and if a rank has it its lanes and call sites. */
 static int slot_read(int segment, uint64_t offset, struct reading *at)
 {
 	struct mpiwait_slot *slot = &at->slot;
@@ -124,7 +125,7 @@ static int slot_read(int segment, uint64_t offset, struct reading *at)
 	return read_at(segment, &slot->sites, sizeof(slot->sites), offset + offsetof(struct mpiwait_slot, sites));
 }
 
-/* When the rank ended, or what it said of itself last. */
+/* Returns when the rank ended by its own claim, or now if it has not. */
 static uint64_t end_ns(const struct reading *at)
 {
 	return at->slot.state == MPIWAIT_SLOT_FINALIZED ? at->slot.end_ns : at->now_ns;
@@ -136,7 +137,7 @@ static bool lane_waits(const struct reading *at, const struct mpiwait_lane *lane
 	return at->slot.state == MPIWAIT_SLOT_RUNNING && lane->open_call != 0 && lane->open_call <= MPIWAIT_CALLS;
 }
 
-/* Returns how long that wait has lasted, 0 if there is none. Not bounded. */
+/* Returns how long that wait has lasted, 0 if there is none. Unbounded. */
 static uint64_t open_wait_ns(const struct reading *at, const struct mpiwait_lane *lane)
 {
 	return lane_waits(at, lane) && lane->open_last_ns > lane->open_since_ns
@@ -144,7 +145,7 @@ static uint64_t open_wait_ns(const struct reading *at, const struct mpiwait_lane
 	               : 0;
 }
 
-bool slots_rung_rests(unsigned rung)
+bool slots_rung_sleeps(unsigned rung)
 {
 	return rung == MPIWAIT_RUNG_UMWAIT || rung == MPIWAIT_RUNG_MWAITX || rung == MPIWAIT_RUNG_NAP ||
 	       rung == MPIWAIT_RUNG_EVENT;
@@ -170,7 +171,7 @@ static void call_add(struct mpiwait_call_stats *sum, struct slots_rank *rank, co
 	at->profiled |= call->time_ns > 0 || call->bytes > 0;
 }
 
-/* No more than every CPU there can be. */
+/* Returns the CPU time of other threads, 0 if the claim exceeds what all CPUs can give. */
 static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns, struct reading *at)
 {
 	if (lane->threads_cpu_ns / MPIWAIT_WORDS < sampled_ns)
@@ -179,8 +180,9 @@ static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns,
 }
 
 /*
- * Adds what sleeping cost by this thread's account. Several calls of a thread have periods at the same time, whose sum
- * may exceed the length of the step. A deviation larger than that sum means that nothing is known, and is no lie.
+ * Adds the cost of sleeping by this thread's account. Periods of several calls overlap in time, so that their sum may
+ * exceed the step's length. A deviation above the sum of periods means that nothing is known; it is no lie, and is only
+ * cut.
  */
 static void cost_add(struct slots *slots, const struct mpiwait_lane *lane, struct reading *at)
 {
@@ -202,7 +204,7 @@ static void cost_add(struct slots *slots, const struct mpiwait_lane *lane, struc
 		record_cost_add(&slots->cost, &cost);
 }
 
-/* Keeps the call of the thread that has waited the longest. */
+/* Keeps the call of the thread that has waited longest. */
 static void open_wait_note(struct slots_rank *rank, const struct mpiwait_lane *lane, struct reading *at)
 {
 	uint64_t open_ns = bounded_ns(at, open_wait_ns(at, lane));
@@ -226,7 +228,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
 		count(&slots->sum[WAIT_HOOKS + hook], lane->hook_polls[hook], at);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
-		if (!slots_rung_rests(rung))
+		if (!slots_rung_sleeps(rung))
 			continue;
 		add(&rank->asleep_ns, bounded_ns(at, lane->asleep_ns[rung]));
 		count(&slots->sum[WAIT_naps], lane->naps[rung], at);
@@ -237,8 +239,8 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	count(&slots->sum[WAIT_FORECAST_foreseen], lane->foreseen, at);
 	count(&slots->sum[WAIT_FORECAST_unforeseen], lane->unforeseen, at);
 	cost_add(slots, lane, at);
-	for (int place = 0; place < MPIWAIT_PLACES; place++)
-		add(&slots->place_bytes[place], bounded(at, lane->place_bytes[place], SUM_MAX));
+	for (int locality = 0; locality < MPIWAIT_PLACES; locality++)
+		add(&slots->place_bytes[locality], bounded(at, lane->place_bytes[locality], SUM_MAX));
 	add(&slots->sum[WAIT_low_s], bounded_ns(at, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
 	count(&slots->sum[WAIT_transitions], lane->transitions, at);
 	count(&slots->sum[WAIT_late], lane->late, at);
@@ -248,7 +250,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	add(&slots->sum[WAIT_threads_s], threads_ns(lane, sampled_ns, at));
 }
 
-/* What the slot's head says of the rank; the numbers that MPI gave are kept only where they can be true. */
+/* Takes rank, size, launch, task and life from the slot's head; drops numbers of MPI that cannot be true. */
 static void head_add(struct slots_rank *rank, struct reading *at)
 {
 	const struct mpiwait_slot *head = &at->slot;
@@ -266,7 +268,7 @@ static void head_add(struct slots_rank *rank, struct reading *at)
 	at->exceeded |= !in_order || !has_size || !has_rank;
 }
 
-/* Adds how much the rank's sleeping might have cost the job. */
+/* Adds what the rank's sleeping was allowed to cost the job. */
 static void allowed_add(struct slots *slots, const struct slots_rank *rank, struct reading *at)
 {
 	uint64_t ppm = bounded(at, at->slot.slowdown_ppm, (uint64_t)PPM);
@@ -295,53 +297,53 @@ static void row_numbers(struct record_row *row, uint64_t first, uint64_t second,
 	row->number[3] = (double)fourth;
 }
 
-/* A place that the program gave no number has nothing to say. */
-static int32_t level_of(uint32_t place, struct reading *at)
+/* Returns the level of the phase with that index. An index without a valid level marks the rank as doubtful. */
+static int32_t level_of(uint32_t index, struct reading *at)
 {
 	int32_t level = ROW_PHASE_OTHER;
 
-	if (place == MPIWAIT_PHASE_NONE)
+	if (index == MPIWAIT_PHASE_NONE)
 		return ROW_PHASE_NONE;
-	if (place < MPIWAIT_PHASE_OTHER)
-		level = at->slot.phases.level[place - 1];
-	if (level >= ROW_PHASE_FIRST || place == MPIWAIT_PHASE_OTHER)
+	if (index < MPIWAIT_PHASE_OTHER)
+		level = at->slot.phases.level[index - 1];
+	if (level >= ROW_PHASE_FIRST || index == MPIWAIT_PHASE_OTHER)
 		return level;
 	at->exceeded = true;
 	return ROW_PHASE_OTHER;
 }
 
-/* In the phases before the latest one, and in that since it began. */
-static uint64_t phase_time_ns(uint32_t place, struct reading *at)
+/* Returns the time in that phase: completed visits, and the current one. */
+static uint64_t phase_time_ns(uint32_t index, struct reading *at)
 {
 	const struct mpiwait_phases *phases = &at->slot.phases;
-	bool goes_on = place == phases->place && end_ns(at) > phases->since_ns;
+	bool goes_on = index == phases->place && end_ns(at) > phases->since_ns;
 
-	return bounded_ns(at, phases->time_ns[place]) + (goes_on ? bounded_ns(at, end_ns(at) - phases->since_ns) : 0);
+	return bounded_ns(at, phases->time_ns[index]) + (goes_on ? bounded_ns(at, end_ns(at) - phases->since_ns) : 0);
 }
 
 static void phases_add(struct record_rows *sum, int32_t rank, struct reading *at)
 {
-	for (uint32_t place = 0; at->slot.phases.since_ns != 0 && place < MPIWAIT_PHASE_PLACES; place++) {
-		uint64_t time_us = phase_time_ns(place, at) / 1000, waits = 0, wait_ns = 0, wait_us;
+	for (uint32_t index = 0; at->slot.phases.since_ns != 0 && index < MPIWAIT_PHASE_PLACES; index++) {
+		uint64_t time_us = phase_time_ns(index, at) / 1000, waits = 0, wait_ns = 0, wait_us;
 		struct record_row phase = {.most_rank = rank};
 
 		for (uint32_t i = 0; i < at->lanes; i++) {
 			const struct mpiwait_lane *lane = &at->slot.lane[i];
-			uint64_t open_ns = place == at->slot.phases.place ? open_wait_ns(at, lane) : 0;
+			uint64_t open_ns = index == at->slot.phases.place ? open_wait_ns(at, lane) : 0;
 
-			waits += bounded(at, lane->phases[place].waits, COUNT_MAX) + (open_ns > 0);
-			wait_ns += bounded_ns(at, lane->phases[place].wait_ns) + bounded_ns(at, open_ns);
+			waits += bounded(at, lane->phases[index].waits, COUNT_MAX) + (open_ns > 0);
+			wait_ns += bounded_ns(at, lane->phases[index].wait_ns) + bounded_ns(at, open_ns);
 		}
 		wait_us = bounded_all_ns(at, wait_ns) / 1000;
 		if (time_us == 0 && waits == 0 && wait_us == 0)
 			continue;
 		row_numbers(&phase, time_us, waits, wait_us, wait_us);
-		row_phase(&phase, level_of(place, at));
+		row_phase(&phase, level_of(index, at));
 		rows_put(ROWS_PHASES, sum, &phase);
 	}
 }
 
-/* Of a name that no file should have, nothing is kept but that it is one. */
+/* Takes a module's name and build id. Characters that no module's name should have become '_'. */
 static void module_read(const struct mpiwait_module *module, struct record_row *site)
 {
 	uint32_t size = module->build_id_size <= MPIWAIT_BUILD_ID ? module->build_id_size : 0;
@@ -365,7 +367,7 @@ static void sites_add(struct record_rows *sum, int32_t rank, struct reading *at)
 			continue;
 		if (i < MPIWAIT_SITES && from->module >= 1 && from->module <= MPIWAIT_MODULES)
 			module_read(&at->slot.sites.module[from->module - 1], &site);
-		site.place = (int64_t)bounded(at, from->offset, INT64_MAX);
+		site.where = (int64_t)bounded(at, from->offset, INT64_MAX);
 		snprintf(site.call, sizeof(site.call), "%s", call_name(from->row));
 		wait_us = bounded_all_ns(at, from->wait_ns) / 1000;
 		row_numbers(&site, bounded(at, from->waits, COUNT_MAX), wait_us, wait_us, 0);
@@ -384,7 +386,7 @@ static void rank_add(struct slots *slots, struct slots_rank *rank, struct readin
 	slots->profiled |= at->profiled;
 	for (unsigned flag = 0; flag < WAIT_FLAG_BITS; flag++)
 		slots->sum[WAIT_FLAGS + flag] += at->slot.flags >> flag & 1;
-	/* no thread waits longer than the step has lasted, however many functions it says so of */
+	/* a thread cannot wait longer than the step has lasted, whatever its functions claim in sum */
 	rank->wait_ns = bounded_all_ns(at, rank->wait_ns);
 	if (rank->asleep_ns > rank->wait_ns)
 		rank->asleep_ns = rank->wait_ns;
@@ -434,7 +436,7 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	for (uint32_t i = 0; i < there && i < header.claimed && !result; i++)
 		result = slot_add(slots, segment, i, room, at);
 	if (result)
-		return error_set(error, result, "stats segment: %s", strerror(-result));
+		return error_set(error, result, "cannot read the stats segment: %s", strerror(-result));
 	*ret_slots = take_pointer(slots);
 	return 0;
 }
@@ -459,7 +461,7 @@ static json_t *calls_to_json(const struct slots *slots)
 		        call_row(row, from->calls, from->waits, from->wait_ns / 1000, from->longest_ns / 1000);
 		bool may_wait = row < CALL_ROWS && rows[row].kind != CALL_MARK;
 
-		/* on another node it may have waited: then this one's calls are counted too */
+		/* the function may have waited on another node, which needs this node's calls */
 		if (from->waits == 0 && from->wait_ns == 0 && (from->calls == 0 || !may_wait))
 			continue;
 		if (row >= CALL_ROWS)
@@ -475,7 +477,7 @@ static json_t *profile_to_json(const struct slots *slots)
 
 	for (size_t row = 0; row < CALL_ROWS; row++) {
 		const struct mpiwait_call_stats *call = &slots->call[row];
-		/* The wait that a rank died in has no exit that would have been timed. */
+		/* The wait that a rank died in was never timed to its exit. */
 		uint64_t time_ns = call->time_ns > call->wait_ns ? call->time_ns : call->wait_ns;
 		struct record_row own = call_row(row, call->calls, time_ns / 1000, call->wait_ns / 1000, call->bytes);
 		double sizes[MPIWAIT_SIZES];
@@ -492,7 +494,10 @@ static json_t *profile_to_json(const struct slots *slots)
 	return profile;
 }
 
-/* A row that mostly waited by a hook or a loop has no need to be named for the calls before that was found out. */
+/*
+ * Adds a function that kept its CPU busy, unless it mostly waited by a hook or loop: its calls before that was known do
+ * not matter.
+ */
 static void spun_add(struct record_rows *spun, size_t row, const struct mpiwait_call_stats *call)
 {
 	struct record_row own = call_row(row, call->burned_ns / 1000, call->burned_cpu_ns / 1000, 0, 0);
@@ -501,7 +506,7 @@ static void spun_add(struct record_rows *spun, size_t row, const struct mpiwait_
 		rows_put(ROWS_SPUN, spun, &own);
 }
 
-/* A rank that is alone, or has no number, is named by its task. */
+/* Writes a rank. A rank that is alone or has no number is named by its task. */
 static void rank_write(json_t *ranks, const struct slots_rank *from, uint32_t world)
 {
 	bool by_task = from->size == 1 || from->rank < 0;
@@ -510,7 +515,7 @@ static void rank_write(json_t *ranks, const struct slots_rank *from, uint32_t wo
 	record_rank_write(ranks, &rank, from->wait_ns / 1000, from->asleep_ns / 1000);
 }
 
-/* Sets the ranks' list and their worlds, and what is made of all of them. */
+/* Sets the ranks' list and their worlds, and computes the sums over ranks. */
 static void ranks_set(json_t *json, const struct slots *slots, struct record_wait *wait, uint64_t sums_us[WAIT_SUMS])
 {
 	json_t *ranks = json_array();
@@ -537,8 +542,8 @@ json_t *slots_to_json(const struct slots *slots)
 
 	for (int i = 0; i < WAIT_SUMS; i++)
 		sums_us[i] = slots->sum[i] / (record_wait_is_time((enum wait_sum)i) ? 1000 : 1);
-	for (int place = 0; place < MPIWAIT_PLACES; place++)
-		wait.place_bytes[place] = (double)slots->place_bytes[place];
+	for (int locality = 0; locality < MPIWAIT_PLACES; locality++)
+		wait.place_bytes[locality] = (double)slots->place_bytes[locality];
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		spun_add(&wait.rows[ROWS_SPUN], row, &slots->call[row]);
 	ranks_set(json, slots, &wait, sums_us);

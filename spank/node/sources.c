@@ -26,7 +26,7 @@ static void use_powercap(struct sources *sources)
 	sources->has_window = sources->is_powercap = true;
 }
 
-/* A meter that did not go on, or is gone, takes its source out. */
+/* Uses a source of meters, unless one of its meters vanished or did not go on. */
 static void use_meters(const struct state_job *job, const struct ending *ending, enum meter_source source,
                        struct sources *sources)
 {
@@ -64,5 +64,5 @@ void sources_choose(struct state_job *job, const struct ending *ending, struct s
 		word += length + (word[length] == '+');
 	}
 	if (!ret_sources->has_window && !job->energy_why[0])
-		strcpy(job->energy_why, "no source that the site names has counted");
+		strcpy(job->energy_why, "no source that the site names counted the job");
 }

@@ -1,6 +1,6 @@
 /*
- * The choice of the source that a job's joules on a node come from: the first of the site's list that has counted the
- * job from its begin to its end. Pure, but that a simulated node is known by its files.
+ * Chooses the source of a job's joules on a node: the first in the site's list that counted the job from its begin to
+ * its end. Pure, but for the check whether the node is simulated.
  */
 #pragma once
 
@@ -10,14 +10,15 @@
 #include "spank/node/ending.h"
 #include "spank/node/state.h"
 
+/* The chosen source, and powercap's window beside it. */
 struct sources {
-	bool has_powercap;
+	bool has_powercap; /* powercap is valid */
 	struct energy_window powercap;
-	bool has_window; /* some source has counted the job: it is window */
+	bool has_window; /* `window` is valid: some source counted the job */
 	struct energy_window window;
-	bool is_powercap;   /* window is powercap's */
-	bool includes_gpus; /* what the window counts has the node's graphics processors in it */
+	bool is_powercap;   /* `window` is powercap's */
+	bool includes_gpus; /* `window` includes the node's graphics processors */
 };
 
-/* Fills in powercap's window, where there is one from the job's begin to its end; else the job's energy_why. */
+/* Chooses the source. Fills in powercap's window if there is one, and job->energy_why if none is chosen. */
 void sources_choose(struct state_job *job, const struct ending *ending, struct sources *ret_sources);

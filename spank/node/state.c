@@ -19,14 +19,14 @@
 
 #define JOB_FILE_MAX   (256 * 1024)
 #define ABANDONED_S    (30 * 24 * 3600)
-#define CROWD_JOBS     16    /* each of so many jobs has the room of one */
-#define RUNS_MAX       8     /* of a job, whose records could not be written */
-#define LOCK_WAIT_MS   10000 /* no step waits longer for what it can do without */
+#define CROWD_JOBS     16    /* jobs up to this number have the whole room each */
+#define RUNS_MAX       8     /* ended runs of one job that may lack their record */
+#define LOCK_WAIT_MS   10000 /* a step waits no longer for something that it can do without */
 #define FORMAT_VERSION 1
 #define COUNT_FILE     "steps_counted"
-#define COUNT_MAX      10000000     /* bytes, too */
-#define WHOLE_BYTES    (128 * 1024) /* no honest step comes near */
-#define SUMS_BYTES     4096         /* what tmpfs takes for a file in any case */
+#define COUNT_MAX      10000000     /* steps, which are bytes of the file */
+#define WHOLE_BYTES    (128 * 1024) /* bytes of a step's file with details; no honest step comes near */
+#define SUMS_BYTES     4096         /* bytes of a step's file with sums: tmpfs takes a page in any case */
 
 void state_job_init(uint32_t job_id, struct state_job *ret_job)
 {
@@ -106,7 +106,10 @@ uint32_t state_name_job(const char *name)
 	return text_number(number, STATE_NONE - 1, &job_id) ? (uint32_t)job_id : 0;
 }
 
-/* In this boot, by a clock that nobody sets: of a state that does not say so, for as long as the node is up. */
+/*
+ * Returns true if the job began long ago in this boot, by a clock that cannot be set. A state without that time counts
+ * as begun at boot.
+ */
 static bool began_long_ago(int node, const char *name)
 {
 	cleanup_close int directory = files_directory(node, name, 0);
@@ -119,8 +122,8 @@ static bool began_long_ago(int node, const char *name)
 }
 
 /*
- * Only what no job can still use: nothing was written there for a month, and every sampler writes each few seconds. The
- * time of day may have jumped, so that is also asked of a clock that cannot.
+ * Removes states that no job can still use: nothing was written there for a month, while every sampler writes each few
+ * seconds. The time of day may have jumped, so that a clock which cannot be set must agree.
  */
 static void sweep_abandoned(int node)
 {
@@ -150,7 +153,7 @@ int state_set_apart(int node, uint32_t job_id)
 	return result;
 }
 
-/* Sets the state of an earlier run apart, whose epilog died before it could do so. */
+/* Sets apart the state of an earlier run, if the epilog died before it could do so. */
 static void keep_ended(const struct state_place *place, uint32_t job_id)
 {
 	cleanup_close int node = state_open_node(place), directory = state_open_job(place, job_id);
@@ -160,7 +163,8 @@ static void keep_ended(const struct state_place *place, uint32_t job_id)
 		return;
 	result = state_set_apart(node, job_id);
 	if (result)
-		log_error("job %" PRIu32 ": the record of an earlier run is lost: %s", job_id, strerror(-result));
+		log_error("job %" PRIu32 ": cannot set an earlier run apart: %s; its record is lost", job_id,
+		          strerror(-result));
 }
 
 static void baseline_take(int node, bool asks_gpus, struct state_job *job)
@@ -226,7 +230,7 @@ static int job_begin(const struct state_place *place, int directory, const struc
 		job_fill(job, facts);
 		return job_store(directory, job);
 	}
-	/* what is merely not read must not be begun anew: other steps have written there */
+	/* a state that could not be read must stay: other steps have written there */
 	if (!files_is_bad(result))
 		return result;
 	node = state_open_node(place);
@@ -236,7 +240,7 @@ static int job_begin(const struct state_place *place, int directory, const struc
 	*job = *facts;
 	job->start_s = clock_wall_s();
 	job->begun_ns = clock_ns(CLOCK_BOOTTIME);
-	/* a prolog knows which jobs have no device, and none is asked for those */
+	/* the prolog knows which jobs have no graphics processors, and then asks none */
 	if (!facts->too_late)
 		baseline_take(node, job->gpus || !anew, job);
 	sweep_abandoned(node);
@@ -255,7 +259,7 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 	if (directory < 0)
 		return error_set(error, directory, "\"%s/%s/%" PRIu32 "\": %s", place->root, place->node, facts->job_id,
 		                 strerror(-directory));
-	/* stepds of one job begin at the same time */
+	/* slurmstepds of one job begin at the same time */
 	result = files_lock(directory, LOCK_WAIT_MS);
 	if (result)
 		return error_set(error, result, "lock of job %" PRIu32 ": %s", facts->job_id, strerror(-result));
@@ -264,7 +268,7 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 	return result ? error_set(error, result, "state of job %" PRIu32 ": %s", facts->job_id, strerror(-result)) : 0;
 }
 
-/* The numbers of job.json, in one table for both ways. */
+/* The numbers of job.json, for writing and reading. */
 #define JOB_NUMBERS(row)                                                                                             \
 	row(job_id) row(array_job_id) row(array_task_id) row(het_job_id) row(het_offset) row(restart_count) row(uid) \
 	        row(gid) row(cores) row(cores_total)
@@ -347,7 +351,7 @@ enum state_step_kind state_step_kind(uint32_t step_id, uint32_t crowd)
 	return step_id < most ? STATE_STEP_SUMS : STATE_STEP_COUNTED;
 }
 
-/* How long a step's file may be. */
+/* Returns the most bytes of a step's file. */
 static size_t step_most(uint32_t step_id, uint32_t crowd)
 {
 	size_t most = WHOLE_BYTES / crowd;
@@ -355,7 +359,7 @@ static size_t step_most(uint32_t step_id, uint32_t crowd)
 	return state_step_kind(step_id, crowd) == STATE_STEP_WHOLE && most > SUMS_BYTES ? most : SUMS_BYTES;
 }
 
-/* A byte for each, which needs no lock: steps of one job begin at the same time. */
+/* Appends one byte to the file of counted steps. Appending needs no lock among steps that begin at the same time. */
 int state_step_count(int job_directory)
 {
 	const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
@@ -385,7 +389,7 @@ static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t 
 	                 step->has_energy ? energy_to_json(&step->to) : NULL);
 }
 
-/* The step with all that is kept of its kind, or with ever less of it until that is short enough. */
+/* Returns the step's text, with less and less detail until it is short enough. */
 static char *step_print(const struct state_step *step, uint32_t crowd, json_t *wait, json_t *grant)
 {
 	static void (*const shorten[])(json_t * wait) = {record_wait_shorten, record_wait_least};

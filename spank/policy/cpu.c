@@ -17,10 +17,10 @@
 #define UMWAIT_CONTROL  "/sys/devices/system/cpu/umwait_control/"
 #define UMWAIT_MAX_TIME 100000 /* the kernel's default, in ticks (arch/x86/kernel/cpu/umwait.c) */
 
-#define MEASURE_NS 4000000
-#define ATTEMPTS   3
-#define READINGS   16
-#define PPM_MAX    500
+#define MEASURE_NS 4000000 /* time between the two readings of a measurement */
+#define ATTEMPTS   3       /* measurements before the TSC counts as unfit */
+#define READINGS   16      /* readings of which the least disturbed is taken */
+#define PPM_MAX    500     /* the most by which a measurement may be wrong */
 
 static bool has_bit(unsigned leaf, char which, unsigned bit)
 {
@@ -39,14 +39,14 @@ static bool tsc_is_fit(void)
 	       strcmp(name, "tsc") == 0;
 }
 
-/* One instant by both clocks. The kernel's was read at some moment of width ticks, tsc is their middle. */
+/* One instant by both clocks. */
 struct reading {
-	uint64_t ns;
-	uint64_t tsc;
-	uint64_t width;
+	uint64_t ns;    /* the kernel's clock */
+	uint64_t tsc;   /* middle of the ticks between which the kernel's clock was read */
+	uint64_t width; /* number of those ticks */
 };
 
-/* The least disturbed of several. */
+/* Returns the least disturbed of READINGS readings: the one with the smallest width. */
 static struct reading reading_take(void)
 {
 	struct reading best = {.width = UINT64_MAX};
@@ -75,7 +75,7 @@ static uint64_t tsc_measure_khz(void)
 	return 0;
 }
 
-/* A max_time of 0 is no limit, to the processor (IA32_UMWAIT_CONTROL, Intel's manual) as to our own half. */
+/* Reads the kernel's limits. A max_time of 0 means no limit (IA32_UMWAIT_CONTROL, Intel's manual). */
 static void umwait_limits(struct cpu *cpu)
 {
 	uint64_t ticks = UMWAIT_MAX_TIME, c02 = 0;

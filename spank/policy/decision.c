@@ -6,10 +6,10 @@
 
 #include "spank/base/cleanup.h"
 
-/* In order of strength; the site's default is the last. */
+/* Sources from the strongest to the weakest, which is the site's default. */
 enum { OPTION, ENVIRONMENT, JOB, SITE, SOURCES };
 
-/* The strongest valid words, and who spoke them; NULL: there are none. */
+/* Returns the strongest valid value, or NULL, with its author in *ret_by: "job", "step" or "site". */
 static const char *pick(const char *const texts[SOURCES], const struct policy_set *set, const struct site *site,
                         struct options *ret_options, const char **ret_by, struct error *error)
 {
@@ -23,7 +23,7 @@ static const char *pick(const char *const texts[SOURCES], const struct policy_se
 	return NULL;
 }
 
-/* Most jobs of most sites: they cost one comparison, and no file. */
+/* Returns true if nothing but the default "off" is given. Most jobs are like this, and read no file. */
 static bool nobody_asks(const char *const texts[SOURCES])
 {
 	for (size_t i = 0; i < SITE; i++)
@@ -32,10 +32,10 @@ static bool nobody_asks(const char *const texts[SOURCES])
 	return strcmp(texts[SITE], "off") == 0;
 }
 
-/* Whether what runs under "off" leaves its energy: there is nothing else of it to note. */
+/* Returns true if a step under "off" leaves a record, which has its energy only. */
 static bool off_is_noted(const struct site *site, const char *const texts[SOURCES], const char *by)
 {
-	/* The words that other steps of the job are under. */
+	/* the value for the job's steps that ask for nothing */
 	const char *words = texts[JOB] && texts[JOB][0] ? texts[JOB] : texts[SITE];
 
 	if (site->record == SITE_RECORD_NONE || strcmp(by, "site") == 0)
@@ -70,7 +70,7 @@ int decision_make(const struct site *site, const struct decision_sources *source
 	snprintf(decision.text, sizeof(decision.text), "%s", text);
 	snprintf(decision.use.by, sizeof(decision.use.by), "%s", by);
 	decision.policy = *policy;
-	decision.policy.rungs &= support.rungs; /* tasks are told what there is */
+	decision.policy.rungs &= support.rungs; /* ranks use only rungs that the host supports */
 	options_apply(&decision.options, site, &decision.policy);
 	*ret_decision = decision;
 	return 1;

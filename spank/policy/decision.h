@@ -1,10 +1,11 @@
 /*
- * Which policy holds, on the node: the strongest word that is valid and allowed, applied to what this host can do.
+ * Decides on the node which policy a step runs under: the strongest value that is valid and allowed, adapted to what
+ * this host supports.
  *
- * plugstack default < MPI_WAIT_POLICY of the submitter < sbatch's option < srun's option; for a job within a job the
- * outer job's option stands below MPI_WAIT_POLICY (client_forget_outer_job). Slurm hands the last two on
- * itself, the client promotes the second to the job (client.h); what arrives here was checked at submit, but a user can
- * forge it, so that it is checked again: a wrong word is as good as none.
+ * In order of strength: plugstack default < MPI_WAIT_POLICY of the submitter < sbatch's option < srun's option. In a
+ * job submitted from another job, the outer job's option stands below MPI_WAIT_POLICY (client_forget_outer_job). Slurm
+ * itself hands the options on; the client promotes MPI_WAIT_POLICY to the job (client.h). The submitting command has
+ * checked the values, but a user can forge them, so they are checked again. A wrong value counts as none.
  */
 #pragma once
 
@@ -13,25 +14,26 @@
 #include "spank/policy/policy.h"
 #include "spank/policy/site.h"
 
-/* In order of strength; NULL or "": not given. */
+/* Values from the strongest to the weakest. NULL or "": not given. */
 struct decision_sources {
-	const char *option;      /* of this step */
-	const char *environment; /* the step's MPI_WAIT_POLICY */
-	const char *job;         /* what held for the whole job */
+	const char *option;      /* this step's option */
+	const char *environment; /* this step's MPI_WAIT_POLICY */
+	const char *job;         /* the value under which the whole job runs */
 };
 
 struct decision {
-	char text[OPTIONS_TEXT_MAX]; /* the words that won */
+	char text[OPTIONS_TEXT_MAX]; /* the value that won */
 	struct options options;
-	struct policy policy; /* with the options applied */
+	struct policy policy; /* the policy in use, with the options applied */
 	struct cpu cpu;
 	struct policy_use use;
 };
 
 /*
- * Decides. Returns 1 with *ret_decision if a policy holds, 0 if none does, -ENOMEM. "off" is one where its energy is
- * noted: the job or step said so itself, and the site records all (record=all), or it is a step of a job under another
- * policy. Files that do not parse and words that were not valid are named in error, to be logged; they stop nothing.
+ * Decides. Returns 1 with *ret_decision if the step runs under a policy, 0 if it does not, or -ENOMEM. "off" counts as
+ * a policy if its energy is to be recorded: the job or step asked for it, and either the site records all jobs
+ * (record=all) or the step's job runs under another policy. Files that do not parse and values that are not valid are
+ * skipped; error says which, for the log.
  */
 int decision_make(const struct site *site, const struct decision_sources *sources, struct decision *ret_decision,
                   struct error *error);

@@ -17,7 +17,7 @@ const struct key *key_find(const struct key keys[], size_t count, const char *te
 	return NULL;
 }
 
-/* As strtod, with a decimal point whatever locale the host process, or another plugin in it, has set. */
+/* As strtod with a decimal point, whatever locale the host process or another plugin has set. */
 static double number_parse(const char *text, char **ret_end)
 {
 	locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
@@ -41,9 +41,9 @@ static int set_number(const struct key *key, double number, uint32_t *ret_number
 
 static int set_word(const struct key *key, const char *word, void *field)
 {
-	int place = text_find(key->accepted, '|', word), value = key->first + place;
+	int index = text_find(key->accepted, '|', word), value = key->first + index;
 
-	if (place < 0)
+	if (index < 0)
 		return -EINVAL;
 	if (key->size == sizeof(bool))
 		*(bool *)field = value != 0;

@@ -6,18 +6,18 @@
 #include "spank/base/files.h"
 #include "spank/base/text.h"
 
-#define BOUND_NS   UINT64_C(1000000) /* waking a worker takes 40 to 120 us: beyond this, that is little */
-#define SPINS_MOST UINT64_C(300000)  /* GNU's own default */
+#define BOUND_NS   UINT64_C(1000000) /* how long idle threads spin: waking one, 40 to 120 us, is then a small part */
+#define SPINS_MOST UINT64_C(300000)  /* libgomp's default */
 #define SPINS_MIN  UINT64_C(1000)
-#define TURNS      200u
-#define PIECES     10u
+#define TURNS      200u /* turns of the loop in one piece of a measurement */
+#define PIECES     10u  /* pieces of which the fastest is taken */
 
 #define BIT(variable) (1u << OPENMP_##variable)
 
 static const struct {
 	const char *name;
-	uint32_t reads;                /* by the runtimes that are told it: where one of these is set, it is not said */
-	const char *passive, *bounded; /* NULL: it cannot be told that; "": by the number of spins */
+	uint32_t reads; /* variables that its runtimes read: if the user set one of them, it is not set */
+	const char *passive, *bounded; /* values for threads=passive and =bounded; NULL: not set; "": the spins */
 } variables[OPENMP_VARIABLES] = {
         [OPENMP_WAIT_POLICY] = {"OMP_WAIT_POLICY",
                                 BIT(WAIT_POLICY) | BIT(GNU_SPINCOUNT) | BIT(LLVM_BLOCKTIME) | BIT(LLVM_LIBRARY),
@@ -86,7 +86,7 @@ static inline void relax(void)
 #endif
 }
 
-/* As libgomp waits: a load and a pause. The quickest piece is the one that nothing disturbed. */
+/* Measures the loop in which libgomp waits: a load and a pause. The fastest piece is the least disturbed one. */
 uint64_t openmp_spins_measure(void)
 {
 	uint64_t least_ns = UINT64_MAX;

@@ -1,6 +1,6 @@
 /*
- * How the OpenMP threads of a rank wait while its own thread waits in MPI: the variables that their runtimes read for
- * it. Pure but for openmp_spins_measure.
+ * Chooses the environment variables that tell OpenMP runtimes how idle threads wait, for ranks whose own thread waits
+ * in MPI. Pure but for openmp_spins_measure.
  *
  *     runtime                          reads                                       a bound of 1 ms
  *     GNU                              OMP_WAIT_POLICY, GOMP_SPINCOUNT             GOMP_SPINCOUNT: turns of its loop
@@ -8,10 +8,10 @@
  *     (Intel, AMD, NVIDIA)
  *     any other                        OMP_WAIT_POLICY                             none
  *
- * All releases of LLVM's runtime read a number without a unit as milliseconds.
+ * Every release of LLVM's runtime reads a number without a unit as milliseconds.
  *
- * Invariant: a runtime is told something only where the user has set none of the variables that it reads for this.
- * OMP_WAIT_POLICY is said only where the user has set none at all, since it speaks to every runtime.
+ * Invariant: a runtime's variable is set only if the user has set none of the variables that this runtime reads.
+ * OMP_WAIT_POLICY, which every runtime reads, is set only if the user has set none of all these variables.
  */
 #pragma once
 
@@ -21,11 +21,11 @@
 
 #include "spank/policy/site.h"
 
-/* In the task's environment: what is ours there, as NAME=VALUE with blanks between them. */
+/* Lists, in the task's environment, the variables that this plugin has set, as NAME=VALUE with blanks between them. */
 #define OPENMP_VARIABLE "MPI_WAIT_THREADS"
 
-#define OPENMP_TEXT_MAX  128 /* bytes of that, its NUL included */
-#define OPENMP_VALUE_MAX 24
+#define OPENMP_TEXT_MAX  128 /* bytes of that list, its NUL included */
+#define OPENMP_VALUE_MAX 24  /* bytes of one value, its NUL included */
 
 enum openmp_variable {
 	OPENMP_WAIT_POLICY,
@@ -36,29 +36,30 @@ enum openmp_variable {
 };
 
 struct openmp_settings {
-	char value[OPENMP_VARIABLES][OPENMP_VALUE_MAX]; /* "": it is not set */
-	char text[OPENMP_TEXT_MAX];                     /* all of them, as OPENMP_VARIABLE has them */
+	char value[OPENMP_VARIABLES][OPENMP_VALUE_MAX]; /* by variable; "": it is not set */
+	char text[OPENMP_TEXT_MAX];                     /* all that are set, as OPENMP_VARIABLE lists them */
 };
 
+/* Returns the variable's name in the environment. */
 const char *openmp_name(enum openmp_variable variable);
 
 /*
- * What to set where the user has set those variables (bit per enum openmp_variable). spins: turns of GNU's loop in the
- * bound.
+ * Chooses the variables to set. `set` has a bit, by enum openmp_variable, for each variable that the user has set.
+ * `spins` is how many turns GNU's loop makes in the bound.
  */
 void openmp_choose(enum site_threads threads, uint32_t set, uint64_t spins, struct openmp_settings *ret_settings);
 
-/* Whether such a text says that this value of that variable is ours. */
+/* Returns true if text, a value of OPENMP_VARIABLE, lists the variable with this value. */
 bool openmp_is_ours(const char *text, enum openmp_variable variable, const char *value);
 
 /*
- * Whether a program only starts ranks on its node: Open MPI's and MPICH's daemons. What the user gave mpirun for the
- * ranks is not in their own environment, so nothing can be told from that.
+ * Returns true if the program only starts ranks on its node: Open MPI's and MPICH's daemons. Their environment does not
+ * tell what the user set: variables that the user gave mpirun for the ranks are not in it.
  */
 bool openmp_is_daemon(const char *program);
 
-/* How many turns GNU's loop makes here in the bound, to two digits. Takes 100 microseconds. */
+/* Returns how many turns GNU's loop makes in the bound on this CPU, to two digits. Takes about 100 us. */
 uint64_t openmp_spins_measure(void);
 
-/* The same from what so many turns took. */
+/* Returns the same, given that `turns` took took_ns. */
 uint64_t openmp_spins_of(uint64_t turns, uint64_t took_ns);

@@ -1,6 +1,4 @@
-/*
- * The option's value. A refusal names what is wrong, what would be accepted, and what was probably meant.
- */
+/* A refusal names what is wrong, what would be accepted, and what was probably meant. */
 #include "spank/policy/options.h"
 
 #include <errno.h>
@@ -9,9 +7,9 @@
 #include "spank/base/text.h"
 #include "spank/policy/key.h"
 
-#define SHOWN        48 /* bytes of a word in a refusal */
-#define ACCEPTED_MAX 256
-/* Of a policy's name, in either case. */
+#define SHOWN        48  /* bytes of a word that a refusal shows */
+#define ACCEPTED_MAX 256 /* bytes of a list of accepted words, its NUL included */
+/* Characters of a policy's name, in either case. */
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 #define TEXT(word)   TEXT_OF(word)
 #define TEXT_OF(x)   #x
@@ -24,25 +22,25 @@ static const struct key keys[] = {
          "bounds what sleeping costs the job, as measured:\n            steps slept in against steps in which nobody "
          "sleeps",
          "the policy's", .least = OPTIONS_SLOWDOWN_LEAST, .most = OPTIONS_SLOWDOWN_MOST, .scale = 1e4},
-        {"pin", KEY_WORD, FIELD(pin), SITE_PIN_WORDS, "whether tasks that nobody bound get cores of their own", "cores",
+        {"pin", KEY_WORD, FIELD(pin), SITE_PIN_WORDS, "whether unbound tasks get cores of their own", "cores",
          .first = SITE_PIN_CORES},
         {"threads", KEY_WORD, FIELD(threads), SITE_THREADS_WORDS, "whether a rank's OpenMP threads spin while it waits",
          "bounded where ranks nap", .first = SITE_THREADS_KEEP},
-        {"polls", KEY_WORD, FIELD(polls), "on|off", "rests in loops of the program's own that only test and probe",
+        {"polls", KEY_WORD, FIELD(polls), "on|off", "naps in loops of the program's own that only test and probe",
          "off, or the policy's", .first = OPTIONS_POLLS_ON},
         {"profile", KEY_MARK, FIELD(profile), "without a value", "times every call, counts bytes, sums waits by phase",
-         "not"},
-        {"sites", KEY_MARK, FIELD(sites), "without a value", "sums waits by where the program called MPI from", "not"},
+         "off"},
+        {"sites", KEY_MARK, FIELD(sites), "without a value", "sums waits by where the program called MPI from", "off"},
         {"collectives", KEY_WORD, FIELD(ibarrier), "ibarrier",
          "an Ibarrier with naps before five collectives;\n            it hangs the job if one rank lacks the library",
-         "not", .first = true},
+         "off", .first = true},
         {"csv", KEY_TEXT, FIELD(csv), "DIR, without commas",
-         "profile, and two files per node in DIR, by the last rank that leaves MPI", "not"},
+         "profile, and two files per node in DIR, by the last rank that leaves MPI", "off"},
 };
 
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
 
-/* ASCII only, whatever the locale. */
+/* As tolower for ASCII only, whatever the locale. */
 static char lower(char letter)
 {
 	static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", small[] = "abcdefghijklmnopqrstuvwxyz";
@@ -58,7 +56,10 @@ static size_t minimum(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* How many edits (insert, delete, change, swap neighbours) make right, in lower case, of left; most + 1: more. */
+/*
+ * Returns how many edits (insert, delete, change, swap two neighbours) turn left, in lower case, into right; most + 1
+ * if it takes more than `most`.
+ */
 static size_t edits(const char *left, const char *right, size_t most)
 {
 	size_t least;
@@ -74,7 +75,7 @@ static size_t edits(const char *left, const char *right, size_t most)
 	return least + 1;
 }
 
-/* The name with the fewest edits from word, or NULL if none is near. */
+/* Returns the name with the fewest edits from word, or NULL if none is near. */
 static const char *nearest_of(const char *word, const char *const names[], size_t count)
 {
 	size_t best = minimum(strlen(word) / 2, 3) + 1;
@@ -128,7 +129,7 @@ static int parse_key(char *word, struct options *options, struct error *error)
 	return -EINVAL;
 }
 
-/* Words that were meant to separate the first key from the policy, and a key without a policy before it. */
+/* Refuses a key without a policy before it, and other characters than a comma after the policy. */
 static int check_policy_word(const char *word, struct error *error)
 {
 	size_t length = strspn(word, NAME_LETTERS);
@@ -178,7 +179,7 @@ int options_parse(const char *text, struct options *ret_options, struct error *e
 		if (rc < 0)
 			return rc;
 	}
-	/* Nothing can be counted for the files without profile. */
+	/* csv= needs what profile counts */
 	options.profile |= options.csv[0] != '\0';
 	*ret_options = options;
 	return 0;
@@ -194,7 +195,7 @@ static size_t allowed_names(const struct policy_set *set, const struct site *sit
 	return count;
 }
 
-/* What people write for one of these names, and for "help"; NULL: nothing of that. */
+/* Returns the name, or "help", that people mean by a common wrong word, as "off" by "none"; NULL: no such word. */
 static const char *meant_by(const char *word, const char *const names[], size_t count)
 {
 	static const char *const words[][2] = {
@@ -229,7 +230,7 @@ int options_check(const struct options *options, const struct policy_set *set, c
 	                 allowed);
 }
 
-/* A policy that only measures changes nothing, whatever the site says. */
+/* Returns threads= without the option. The site's value does not apply to a policy without rungs: it only measures. */
 static enum site_threads threads_of(const struct site *site, const struct policy *policy)
 {
 	const uint32_t naps = 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT;
@@ -254,7 +255,7 @@ void options_apply(const struct options *options, const struct site *site, struc
 	policy->sites = options->sites;
 }
 
-/* With what a user should know of that policy here and now. */
+/* Prints a policy's line, and a second one if it is the default, not allowed, or falls back on this host. */
 static void help_policy(const struct policy *policy, const struct policy_set *set, const struct site *site,
                         const struct policy_support *support, FILE *file)
 {
@@ -274,7 +275,7 @@ static void help_policy(const struct policy *policy, const struct policy_set *se
 		        is_default && here[0] ? "; " : "", here);
 }
 
-/* With the value that holds without it, which the site or the policy may say. */
+/* Prints a key with its default, which the site or the policy may set. */
 static void help_key(const struct key *key, const struct policy_set *set, const struct site *site, FILE *file)
 {
 	const struct policy *nap = policy_find(set, "nap");

@@ -1,8 +1,8 @@
 /*
- * The rules of binding: only srun steps with several local tasks that nobody has bound, where the CPUs asked for are
- * exactly the cores allocated. A single local task may be a launcher's daemon and keeps everything. Nobody gets less
- * than Slurm gave. Where Slurm counts hardware threads as cores (CPUs= alone) nobody is bound: the threads of one core
- * may be two jobs'.
+ * Rules of binding. Tasks are bound only in srun steps with several local tasks that neither the user nor Slurm has
+ * bound, and whose CPUs are exactly the cores allocated. A single local task may be a launcher's daemon, and keeps all
+ * cores. No task gets less than Slurm gave it. If Slurm counts hardware threads as cores (CPUs= alone), no task is
+ * bound: the threads of one core may belong to two jobs.
  */
 #include "spank/policy/plan.h"
 
@@ -29,12 +29,12 @@ void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
 	        plan.inject && facts->kind == STEP_SRUN && facts->step_cpus > 0 &&
 	        (uint64_t)facts->local_tasks * (facts->cpus_per_task ? facts->cpus_per_task : 1) > facts->step_cpus;
 	plan.grant = plan.inject && facts->policy->rungs & 1u << MPIWAIT_RUNG_PSTATE && facts->grant != SITE_GRANT_OFF;
-	/* Not for a script: what it sets later would stand beside ours, in variables that outweigh it. */
+	/* not for a batch script: variables of ours might outweigh those that it sets later */
 	plan.threads = plan.inject && facts->kind == STEP_SRUN ? facts->policy->threads : SITE_THREADS_UNSAID;
 	*ret_plan = plan;
 }
 
-/* The task whose core it is, by all of the core's CPUs. */
+/* Returns the one task that runs on the core's CPUs, PLAN_SEVERAL or PLAN_NOBODY. */
 static int32_t core_owner(const struct plan_cpu cpus[], size_t count, int32_t core)
 {
 	int32_t owner = PLAN_NOBODY;

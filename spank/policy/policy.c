@@ -1,8 +1,4 @@
-/*
- * The only parser of policies, and the choice of the one that a host can serve.
- *
- * Invariant: a struct policy that came out of here satisfies policies/policy.schema.json.
- */
+/* Invariant: a struct policy that policy_parse returns satisfies policies/policy.schema.json. */
 #include "spank/policy/policy.h"
 
 #include <errno.h>
@@ -15,7 +11,7 @@
 #include "spank/base/text.h"
 #include "spank/policy/key.h"
 
-#define PSTATE_AFTER_NS 5000000 /* without pstate_after_us */
+#define PSTATE_AFTER_NS 5000000 /* default of pstate_after_us */
 
 static const char *const rung_names[MPIWAIT_RUNG_COUNT] = {
 #define RUNG(constant, name, ...) name,
@@ -27,7 +23,7 @@ const char *policy_rung_name(unsigned rung)
 	return rung < MPIWAIT_RUNG_COUNT ? rung_names[rung] : "unknown";
 }
 
-/* An index, or -1. */
+/* Returns the rung of that name, or -1. */
 static int rung_find(const char *name)
 {
 	for (int i = 0; i < MPIWAIT_RUNG_COUNT; i++)
@@ -36,7 +32,7 @@ static int rung_find(const char *name)
 	return -1;
 }
 
-/* Why the rung cannot be done on that processor; NULL: it can. */
+/* Returns why the rung is not supported; NULL: it is. */
 static const char *rung_lacks(enum mpiwait_rung rung, const struct cpu *cpu, enum site_grant grant)
 {
 	if (!(MPIWAIT_RUNGS_BUILT & 1u << rung))
@@ -120,7 +116,7 @@ static int read_choose(const json_t *value, const struct key *key, void *field, 
 	return 0;
 }
 
-/* Reads every key of an object; unknown: how one that the table lacks is refused. */
+/* Reads every key of an object. `unknown` begins the refusal of a key that the table lacks. */
 static int read_keys(const json_t *object, const struct key keys[], size_t count, const char *unknown,
                      const char *accepted, struct policy *policy, struct error *error)
 {
@@ -163,7 +159,7 @@ static int read_budget(const json_t *value, const struct key *key, void *policy,
 }
 
 static const struct key file_keys[] = {
-        {"$schema", KEY_OTHER, .read = NULL}, /* an editor's */
+        {"$schema", KEY_OTHER, .read = NULL}, /* for editors */
         {"version", KEY_NUMBER, FIELD(version), "1", .least = 1, .most = 1, .scale = 1},
         {"name", KEY_NAME, FIELD(name), NAME},
         {"summary", KEY_TEXT, FIELD(summary), "a string of 1 to 95 bytes"},
@@ -179,7 +175,7 @@ static const struct key file_keys[] = {
         {"fallback", KEY_NAME, FIELD(fallback), NAME},
 };
 
-/* What no single key can say. */
+/* Checks what concerns several keys, or a missing one. */
 static int check_whole(const json_t *root, const struct policy *policy, struct error *error)
 {
 	static const char *const required[] = {"version", "name", "summary", "rungs"};
@@ -243,6 +239,7 @@ const struct policy *policy_find(const struct policy_set *set, const char *name)
 	return NULL;
 }
 
+/* Returns why the host cannot run the policy; NULL: it can. */
 static const char *lacking(const struct policy *policy, const struct policy_support *support)
 {
 	uint32_t missing = policy->needs & ~support->rungs;
@@ -250,6 +247,7 @@ static const char *lacking(const struct policy *policy, const struct policy_supp
 	return missing ? support->why[__builtin_ctz(missing)] : NULL;
 }
 
+/* Returns the first of the policy's choices that the host supports, or NULL. A choice must have no choices itself. */
 static const struct policy *choose(const struct policy_set *set, const struct policy *policy,
                                    const struct policy_support *support)
 {
@@ -270,7 +268,7 @@ const struct policy *policy_resolve(const struct policy_set *set, const char *as
 
 	if (!policy)
 		return NULL;
-	/* As many steps as there are policies: a circle of fallbacks ends too. */
+	/* as many steps as there are policies, so that a circle of fallbacks ends */
 	for (size_t steps = 0; policy && !used && steps < set->count; steps++) {
 		const char *lacks = lacking(policy, support);
 
@@ -325,5 +323,5 @@ int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shar
 		text_add(buffer, size, ";slowdown_ppm=%u", policy->slowdown_ppm);
 	flatten_needs(policy, cpu, buffer, size);
 	length = strlen(buffer);
-	return length + 1 < size ? (int)length : -ENOSPC; /* what fills it may be cut */
+	return length + 1 < size ? (int)length : -ENOSPC; /* a full buffer may hold a text that was cut */
 }

@@ -1,4 +1,4 @@
-/* Reads policy files from directories; what they mean is policy.c's. */
+/* Reads policy files from directories; policy.c parses them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include "spank/policy/policy.h"
 
 #define FILE_SIZE_MAX 65536
-#define APART_MS      2000
+#define APART_MS      2000 /* time that the process has which reads the site's directory */
 
-/* "nap.json" -> "nap"; other names are not policies (the schema lies beside them as policy.schema.json). */
+/* Turns "nap.json" into "nap". Returns false for a name of another form, such as policy.schema.json. */
 static bool name_of_file(const char *file, char ret_name[POLICY_NAME_MAX])
 {
 	int end = 0;
@@ -76,15 +76,18 @@ void policy_load(const char *own, const char *shipped, const char *named, struct
 	qsort(ret_set->policy, ret_set->count, sizeof(ret_set->policy[0]), by_name);
 }
 
-/* Memory that a process of its own fills, before it closes its end of a pipe. */
+/* Memory shared with the reading process, which fills it and then closes its end of a pipe. */
 struct apart {
-	pid_t pid;
+	pid_t pid; /* the reading process; 0: not started yet */
 	bool is_read;
 	struct policy_set set;
 	struct error error;
 };
 
-/* With no descriptor of the caller's but the pipe's end: whoever reads from one of those must not wait for this. */
+/*
+ * The reading process. It keeps no descriptor of the caller's but the pipe's end: a reader of another pipe of the
+ * caller's would wait for this process to close it.
+ */
 static _Noreturn void apart_read(const char *own, int end, struct apart *apart)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -98,7 +101,7 @@ static _Noreturn void apart_read(const char *own, int end, struct apart *apart)
 	_exit(EXIT_SUCCESS);
 }
 
-/* Starts it, forked twice: the caller's process has no child of which it does not know. Returns 0 or -errno. */
+/* Starts the reading process. Forks twice, so that it is no child of the host process. Returns 0 or -errno. */
 static int apart_start(const char *own, int end, struct apart *apart)
 {
 	int status = 0;
@@ -121,7 +124,7 @@ static int apart_start(const char *own, int end, struct apart *apart)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
 }
 
-/* Waits for the end of the process. One that hangs is killed, or, where the kernel does not let it, left alone. */
+/* Waits for the reading process. After APART_MS kills it, and does not wait for its end: it may hang in the kernel. */
 static int apart_wait(int end, const struct apart *apart)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + APART_MS * UINT64_C(1000000), now_ns;
@@ -135,6 +138,7 @@ static int apart_wait(int end, const struct apart *apart)
 	return -ETIMEDOUT;
 }
 
+/* Loads the site's directory by the reading process. Returns 0 with *ret_set filled, or -errno. */
 static int apart_load(const char *own, struct policy_set *ret_set, struct error *error)
 {
 	struct apart *apart = mmap(NULL, sizeof(*apart), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

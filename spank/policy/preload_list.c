@@ -7,7 +7,7 @@
 #define LIBRARY_NAME "libmpiwait.so"
 #define SEPARATORS   ": "
 
-/* How the files of such runtimes begin: gcc's by sanitizer, then LLVM's and those made from it. */
+/* Prefixes of sanitizer runtimes' file names: gcc's, one for each sanitizer, then that of LLVM and its derivatives. */
 static const char *const first_libraries[] = {
         "libasan.so", "libhwasan.so", "liblsan.so", "libtsan.so", "libubsan.so", "libclang_rt.",
 };
@@ -17,7 +17,7 @@ struct entry {
 	size_t length;
 };
 
-/* Moves *cursor behind the next entry of a list. Returns false at its end. */
+/* Reads the next entry and moves *cursor behind it. Returns false at the list's end. */
 static bool next_entry(const char **cursor, struct entry *ret_entry)
 {
 	const char *at = *cursor + strspn(*cursor, SEPARATORS);
@@ -36,7 +36,7 @@ static struct entry name_of(struct entry entry)
 	return (struct entry){entry.at + directory, entry.length - directory};
 }
 
-/* /proc/self/fd/NUMBER, or with a process's number. */
+/* Returns true for /proc/self/fd/NUMBER and /proc/PID/fd/NUMBER. */
 static bool is_by_descriptor(struct entry entry)
 {
 	int length = 0;

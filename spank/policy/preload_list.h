@@ -1,21 +1,18 @@
-/*
- * The value of LD_PRELOAD: a list with colons or blanks between its entries, in which our library takes its place and
- * from which it is taken again. Pure.
- */
+/* Adds the preload library to the value of LD_PRELOAD, a list with colons or blanks, and removes it. Pure. */
 #pragma once
 
-/* The beginning of an entry by descriptor. */
+/* An entry that names a descriptor begins like this. */
 #define PRELOAD_BY_DESCRIPTOR "/proc/self/fd/"
 
 /*
- * Takes our entries out of list, whatever directory they name, and those by a descriptor of any process: in a new task
- * none but ours can mean anything (preload/process/named.h). The others keep their order. A list that has one of
- * ours has colons between its entries afterwards, any other stays as it is.
+ * Removes the preload library from list, whatever directory it names, and every entry by descriptor: in a new task such
+ * an entry can only be this plugin's (preload/process/named.h). The other entries keep their order. If an entry was
+ * removed, colons separate the rest; else the list is untouched.
  */
 void preload_list_strip(char *list);
 
 /*
- * Returns list with library in front, the caller's to free; NULL without memory. Only what must be the first library
- * of a program, the shared runtimes of compilers' sanitizers, and what the user has put before that, stays before it.
+ * Returns a copy of list with the library in front, which the caller frees; NULL without memory. The shared runtimes of
+ * compilers' sanitizers, which must come first in a program, stay before the library, with what precedes them.
  */
 char *preload_list_add(const char *list, const char *library);

@@ -6,9 +6,9 @@
 
 #define OPTION     "verify_asan_link_order"
 #define OURS       OPTION "=0"
-#define SEPARATORS " ,:\n\t\r" /* sanitizer_flag_parser.cpp in compiler-rt takes all of these */
+#define SEPARATORS " ,:\n\t\r" /* from sanitizer_flag_parser.cpp in compiler-rt */
 
-/* Returns the next entry of options that begins with text, NULL if there is none. */
+/* Returns the first entry of options that begins with text, or NULL. */
 static char *find_entry(const char *options, const char *text)
 {
 	for (const char *at = options; (at = strstr(at, text)); at++)

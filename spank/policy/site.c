@@ -1,4 +1,3 @@
-/* The arguments of our line in plugstack.conf: one table row per argument. */
 #include "spank/policy/site.h"
 
 #include <errno.h>
@@ -33,11 +32,11 @@ static const struct key arguments_known[] = {
         {"energy", KEY_TEXT, FIELD(energy), "some of " SITE_ENERGY, .characters = JSON_LOWER "+"},
 };
 
-#define PROBLEMS_MAX 400
+#define PROBLEMS_MAX 400 /* bytes of all refusals, their NUL included */
 
 #define ARGUMENT_COUNT (sizeof(arguments_known) / sizeof(arguments_known[0]))
 
-/* Returns true if the list has no word but sources, each once. */
+/* Returns true if the list has only names of sources, each at most once. */
 static bool energy_is_good(const char *list)
 {
 	size_t length = 0, sources = 0;
@@ -54,7 +53,7 @@ static bool energy_is_good(const char *list)
 	return sources > 0 && list[strlen(list) - 1] != '+';
 }
 
-/* Adds to problems what is wrong with it. */
+/* Parses one argument; adds to problems what is wrong with it. */
 static void parse_one(const char *text, struct site *site, char problems[PROBLEMS_MAX])
 {
 	const struct key *argument = key_find(arguments_known, ARGUMENT_COUNT, text, strcspn(text, "="));

@@ -12,12 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME        "mpi_wait" /* of our member in a field of the job */
+#define NAME        "mpi_wait" /* name of our member in the field's JSON object */
 #define CALLS_SHOWN 24
-#define NODES_LEAST 4 /* fewer are compared at a glance */
+#define NODES_LEAST 4 /* by_node is left out below this: so few nodes are compared at a glance */
 #define NODES_MOST  256
 
-/* What is tried in turn. Many nodes of few ranks may have no room for their names where the ranks' sleep has. */
+/*
+ * Levels of detail, tried in turn until the record fits. The third drops the nodes' names and keeps the ranks' sleep: a
+ * job with many nodes of few ranks may have room for the sleep alone.
+ */
 static const struct record_detail details[] = {
         {.ranks = true, .asleep = true, .nodes = true, .sizes = true, .steps = SIZE_MAX, .calls = CALLS_SHOWN},
         {.ranks = true, .nodes = true, .sizes = true, .steps = SIZE_MAX, .calls = CALLS_SHOWN},
@@ -30,19 +33,19 @@ static const struct record_detail details[] = {
         {.calls = 8},
 };
 
-/* The nodes, from which names are borrowed, and their records added up. */
+/* A job while its nodes' records are merged. Names are borrowed from the nodes. */
 struct job {
 	const struct record_node *const *nodes;
 	size_t count;
 	uint32_t nodes_of;
 	const char *why;
-	struct record_node sum; /* from the first begin to the last end; steps in order of start */
+	struct record_node sum; /* sum of the nodes; steps end up in order of start */
 	struct record_ranks ranks;
 	struct sum_power power;
 	struct record_names names;
 };
 
-/* The merged step of that id, made if there is none yet. */
+/* Returns the merged step with the id of `from`; makes it if there is none. */
 static struct record_step *step_find(struct job *job, json_t *index, const struct record_step *from)
 {
 	json_t *known = json_object_get(index, from->id);
@@ -90,7 +93,7 @@ static void node_add(struct job *job, json_t *index, const struct record_node *n
 	record_wait_add(&sum->wait, &node->wait, node_index);
 	integer_add(&sum->steps_left_out, node->steps_left_out, JSON_COUNT_MAX);
 	integer_add(&sum->steps_summed, node->steps_summed, JSON_COUNT_MAX);
-	/* as the first node that had to fall back used it, else as the first node says */
+	/* the first node that had to fall back decides, else the first that names a policy */
 	if (node->policy.asked[0] && (!sum->policy.asked[0] || (node->policy.why[0] && !sum->policy.why[0])))
 		sum->policy = node->policy;
 	job->names.node[node_index] = node->node;
@@ -105,7 +108,7 @@ static int step_compare(const void *left, const void *right)
 	return a->start_s != b->start_s ? (a->start_s > b->start_s) - (a->start_s < b->start_s) : strcmp(a->id, b->id);
 }
 
-/* Most waiting first; of two alike, the one that began first. */
+/* Orders steps by their wait, longest first; equal ones by their start. */
 static int wait_compare(const void *left, const void *right)
 {
 	const struct record_step *a = *(const struct record_step *const *)left;
@@ -116,34 +119,40 @@ static int wait_compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Puts the steps in order of start, tells the ranks where their step went, and the steps how many waited more. */
+/*
+ * Sorts the steps by start, corrects the step indexes of ranks and worlds, and gives each step's index its new meaning:
+ * how many steps waited longer. Returns false without memory.
+ */
 static bool steps_sort(struct job *job)
 {
 	size_t count = job->sum.step_count;
-	cleanup_free uint32_t *place = memory_array(count + 1, sizeof(*place));
+	cleanup_free uint32_t *sorted = memory_array(count + 1, sizeof(*sorted));
 	cleanup_free struct record_step **order = memory_array(count + 1, sizeof(*order));
 
 	job->names.step = count > 1 ? memory_array(count, sizeof(*job->names.step)) : NULL;
-	if (!place || !order || (count > 1 && !job->names.step))
+	if (!sorted || !order || (count > 1 && !job->names.step))
 		return false;
 	qsort(job->sum.step, count, sizeof(*job->sum.step), step_compare);
 	for (size_t i = 0; i < count; i++) {
 		order[i] = &job->sum.step[i];
-		place[order[i]->index] = (uint32_t)i;
+		sorted[order[i]->index] = (uint32_t)i;
 		if (job->names.step)
 			job->names.step[i] = order[i]->id;
 	}
 	for (size_t i = 0; i < job->ranks.count; i++)
-		job->ranks.rank[i].step = place[job->ranks.rank[i].step];
+		job->ranks.rank[i].step = sorted[job->ranks.rank[i].step];
 	for (size_t i = 0; i < job->ranks.world_count; i++)
-		job->ranks.world[i].step = place[job->ranks.world[i].step];
+		job->ranks.world[i].step = sorted[job->ranks.world[i].step];
 	qsort(order, count, sizeof(*order), wait_compare);
 	for (size_t i = 0; i < count; i++)
 		order[i]->index = (uint32_t)i;
 	return true;
 }
 
-/* Makes room for names, steps and ranks, and finds the job's time. */
+/*
+ * Allocates the lists of steps, ranks, worlds and names, and finds the job's begin and end. Returns false without
+ * memory.
+ */
 static bool job_begin(struct job *job)
 {
 	size_t steps = 0, ranks = 0, worlds = 0;
@@ -170,7 +179,7 @@ static bool job_begin(struct job *job)
 	return job->sum.step && job->ranks.rank && job->ranks.world && job->names.node;
 }
 
-/* Adds all up. Returns whether there was memory. */
+/* Adds up all nodes. Returns false without memory. */
 static bool job_make(struct job *job)
 {
 	json_auto_t *index = json_object();
@@ -206,7 +215,7 @@ static const char *energy_why(const struct job *job)
 	for (size_t i = 0; i < job->count; i++)
 		if (!job->nodes[i]->energy.present && job->nodes[i]->energy_why[0])
 			return job->nodes[i]->energy_why;
-	return job->sum.energy.nodes < job->count ? "the job's cores are not known" : "";
+	return job->sum.energy.nodes < job->count ? "the job's cores are unknown" : "";
 }
 
 static bool policy_same(const struct policy_use *a, const struct policy_use *b)
@@ -228,7 +237,7 @@ static json_t *step_print(const struct job *job, const struct record_step *step)
 	return json;
 }
 
-/* The steps that waited most, in order of start, and the sum of the others. */
+/* Prints the `shown` steps that waited longest, in order of start, and the sum of the others. */
 static void steps_print(json_t *json, const struct job *job, size_t shown)
 {
 	double ranks = 0, wait_s = 0;
@@ -251,7 +260,7 @@ static void steps_print(json_t *json, const struct job *job, size_t shown)
 		                              "ranks", number(ranks, 0), "wait_s", record_seconds(wait_s)));
 }
 
-/* Of each node what root has read there. NULL where the nodes are few or many, or nothing was read on any. */
+/* Returns a row per node with what root read there, or NULL if root read nothing on any node. */
 static json_t *nodes_print(const struct job *job)
 {
 	json_t *list = json_array();
@@ -273,7 +282,10 @@ static json_t *nodes_print(const struct job *job)
 	return NULL;
 }
 
-/* Where nodes' joules are by different counters, what powercap's nodes saved is no part of the sum. */
+/*
+ * Returns the job's saving. It is refused if the nodes' joules come from different counters: the saving is powercap's
+ * alone, and no part of such a sum.
+ */
 static struct record_saving saving_of(const struct job *job)
 {
 	if (job->sum.saving.nodes > 0 && strcmp(job->sum.energy.source, "mixed") == 0)
@@ -291,7 +303,7 @@ static void energy_complete(json_t *energy, const struct job *job)
 	record_saving_print(energy, &saving, job->count, &cost);
 }
 
-/* {"mpi_wait": ...}; NULL: no memory. */
+/* Returns {"mpi_wait": ...}, or NULL without memory. */
 static json_t *job_print(const struct job *job, const struct record_detail *detail)
 {
 	uint64_t left_out = job->sum.steps_left_out;
@@ -345,11 +357,11 @@ double record_elapsed_s(const struct record_node *const nodes[], size_t count)
 	return fmax(end - start, 0);
 }
 
-/* With as much detail as fits. */
+/* Makes the record with as much detail as fits. */
 static void record_make(const struct job *job, struct record *record)
 {
 	for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++) {
-		/* a number and its comma are two bytes at least: not even tried */
+		/* a number and its comma take two bytes or more, so that this level cannot fit */
 		if (details[i].ranks && job->ranks.count > RECORD_MAX / 2)
 			continue;
 		record_free(record);
@@ -372,11 +384,11 @@ int record_merge(const struct record_node *const nodes[], size_t count, uint32_t
 	else
 		error_set(error, -ENOMEM, "out of memory");
 	if (job.sum.energy.nodes == count)
-		record.joules = round(job.sum.energy.joules * 10) / 10; /* as it is printed */
+		record.joules = round(job.sum.energy.joules * 10) / 10; /* rounded as the record prints it */
 	job_free(&job);
 	if (!record.line || strlen(record.line) > RECORD_MAX || memory_failures() != failures) {
 		record_free(&record);
-		return error_set(error, -ENOMEM, "the record could not be printed");
+		return error_set(error, -ENOMEM, "out of memory while the record was printed");
 	}
 	*ret_record = record;
 	return 0;
@@ -394,7 +406,7 @@ static json_int_t nodes_number(const json_t *object, const char *name)
 	return json_integer_value(json_object_get(json_object_get(json_object_get(object, NAME), "nodes"), name));
 }
 
-/* The record of more nodes; of two of as many, the one that knows of more. */
+/* Returns true if `ours` covers more nodes than `held`, or as many of a larger job. */
 static bool is_better(const json_t *ours, const json_t *held)
 {
 	json_int_t have = nodes_number(ours, "reported"), had = nodes_number(held, "reported");
@@ -402,7 +414,7 @@ static bool is_better(const json_t *ours, const json_t *held)
 	return have > had || (have == had && nodes_number(ours, "of") > nodes_number(held, "of"));
 }
 
-/* Returns the end of the JSON string that begins there. The text is valid JSON. */
+/* Returns the end of the JSON string that begins at `text`, which is valid JSON. */
 static const char *string_end(const char *text)
 {
 	for (text++; *text != '"'; text++)
@@ -410,7 +422,7 @@ static const char *string_end(const char *text)
 	return text + 1;
 }
 
-/* Returns the end of the JSON value that begins there. */
+/* Returns the end of the JSON value that begins at `text`. */
 static const char *value_end(const char *text)
 {
 	int depth = 0;
@@ -430,7 +442,10 @@ static const char *space_end(const char *text)
 	return text + strspn(text, " \t\r\n");
 }
 
-/* Finds the last member of a JSON object by that name, from its key to its end. Returns whether there is one. */
+/*
+ * Finds the last member of a JSON object with that name, from its key to the end of its value. Returns false if there
+ * is none.
+ */
 static bool member_find(const char *object, const char *name, const char **ret_begin, const char **ret_end)
 {
 	const char *key = space_end(space_end(object) + 1);
@@ -451,8 +466,8 @@ static bool member_find(const char *object, const char *name, const char **ret_b
 }
 
 /*
- * Puts our member into the text of an object: every other byte stays as another tool has written it, since what is
- * printed anew may be more than a column's character set holds. NULL: no memory.
+ * Returns a copy of the object's text with our member set, or NULL without memory. Every other byte stays as another
+ * tool wrote it: text that is printed anew may need characters that the column's character set lacks.
  */
 static char *member_splice(const char *object, const json_t *ours)
 {

@@ -1,10 +1,12 @@
 /*
- * Record: what sacct shows of a job, made of its nodes' records. Pure.
+ * Record: merges the records of a job's nodes into the line that sacct shows of the job. Pure.
  *
- * One line of JSON that validates against record.schema.json and is at most RECORD_MAX bytes, because the column is
- * 65 535 and cut silently. Where it would be longer, detail goes in this order: how long each rank slept, on which node
- * it ran, how long each rank waited (quantiles and extremes instead), message sizes and all but the 256, 64, 16 steps
- * that waited most, all steps (their sum instead), functions beyond the first 8.
+ * The line is one JSON object that validates against record.schema.json. It has at most RECORD_MAX bytes: slurmdbd's
+ * column holds 65 535 and cuts longer text silently. A record that would be longer loses details in this order:
+ *   1. how long each rank slept, then on which node it ran
+ *   2. how long each rank waited; quantiles and extremes take its place
+ *   3. message sizes, and all but the 256, 64, 16 steps that waited most
+ *   4. all steps (their sum stays), and functions beyond the first 8
  */
 #pragma once
 
@@ -17,31 +19,38 @@
 
 #define RECORD_MAX 60000
 
-/* A job's record, made. {0} is none. */
+/* The record of one job. {0} is an empty one. */
 struct record {
 	json_t *json;
 	char *line;
-	double joules; /* of the job; negative: not all nodes' are known */
+	double joules; /* the job's energy in joules; negative: unknown for some node */
 };
 
 /*
- * Merges the records of count >= 1 nodes of one job of nodes_of nodes, in the order of its node list. why (may be NULL)
- * says what became of the others. Freed by record_free. Returns 0, -EINVAL or -ENOMEM.
+ * Merges the records of `count` >= 1 nodes of one job, in the order of its node list. The job has `nodes_of` nodes;
+ * `why` says why the others are missing (may be NULL). The caller frees *ret_record with record_free. Returns 0,
+ * -EINVAL or -ENOMEM.
  */
 int record_merge(const struct record_node *const nodes[], size_t count, uint32_t nodes_of, const char *why,
                  struct record *ret_record, struct error *error);
+
+/* Frees what *record holds, and empties it. */
 void record_free(struct record *record);
 
 #define cleanup_record __attribute__((cleanup(record_free)))
 
-/* Whether any of the nodes saw an MPI rank, and the time from the first begin to the last end. */
+/* Returns true if an MPI rank was seen on any of the nodes. */
 bool record_has_ranks(const struct record_node *const nodes[], size_t count);
+
+/* Returns the seconds from the first node's begin to the last node's end. count >= 1. */
 double record_elapsed_s(const struct record_node *const nodes[], size_t count);
 
 /*
- * Puts our record into what a field of the job holds already. Empty: the record; a JSON object: the object with our
- * key "mpi_wait" set; -EEXIST: somebody else's text, to be left alone; -EALREADY: the record that is there is of more
- * nodes, or of as many of a job of at least as many; -EFBIG: the result would not fit. *ret_text is the caller's to
- * free.
+ * Puts the record into the text that a field of the job holds, as member "mpi_wait" of its JSON object. An empty field
+ * gets the record's line. *ret_text is the caller's to free. Returns 0, or
+ *   -EEXIST    the field holds somebody else's text, which must stay
+ *   -EALREADY  the record in the field covers more nodes, or as many of a job of at least as many nodes
+ *   -EFBIG     the result does not fit
+ *   -ENOMEM
  */
 int record_combine(const char *held, const struct record *record, char **ret_text);

@@ -15,12 +15,18 @@
 #define JOB_MAX   (256 * 1024 * 1024)
 #define NODE_MIN  (64 * 1024)
 
-/* Between nodes of a run that were never the job's together. No number of a job comes again so soon after its end. */
+/*
+ * Longest gap between two nodes of one run that never had the job at the same time. Slurm does not reuse a job's number
+ * so soon after its end.
+ */
 #define RUN_APART_S 3
-/* After the others' end, a node that learnt of the job at its own end only; the sweep waits as long for nodes. */
+/*
+ * How much later than the others a node may end that learnt of the job only at its end. The sweep waits as long for
+ * nodes.
+ */
 #define RUN_LATE_S 900
 
-#define ENERGY_REFUSED "the energy that the node wrote makes no sense"
+#define ENERGY_REFUSED "the node wrote an energy that makes no sense"
 
 static bool id_get(const json_t *object, const char *key, bool null_ok, uint32_t *ret_id)
 {
@@ -45,7 +51,7 @@ static bool times_get(const json_t *object, double *ret_start_s, double *ret_end
 	if (!(start >= 0 && start < RECORD_NODE_TIME_MAX && end >= 0 && end < RECORD_NODE_TIME_MAX))
 		return false;
 	*ret_start_s = start;
-	*ret_end_s = end < start ? start : end; /* the clock was set back meanwhile */
+	*ret_end_s = end < start ? start : end; /* the clock was set back during the job */
 	return true;
 }
 
@@ -66,7 +72,7 @@ static bool step_energy_get(const json_t *json, const struct record_node *node, 
 	return good;
 }
 
-/* NULL, or what is wrong with it. */
+/* Reads one step. Returns NULL, or the name of the field that is wrong. */
 static const char *step_get(const json_t *json, struct record_node *node, struct record_step *step)
 {
 	if (!text_get(json, "id", step->id, sizeof(step->id), NAMES) || !step_id_ok(step->id) ||
@@ -93,7 +99,10 @@ static void part_leave(struct record_node *node, const char *name)
 	snprintf(node->left_out + length, sizeof(node->left_out) - length, "%s%s", length > 0 ? ", " : "", name);
 }
 
-/* Reads the step apart from the sums, which take it only if all of it is good. */
+/*
+ * Reads a step into a copy of the sums, and takes over the copy only if the whole step is good. Returns NULL, or the
+ * name of the field that is wrong.
+ */
 static const char *step_take(const json_t *json, struct record_node *node)
 {
 	struct record_node read = *node;
@@ -117,7 +126,7 @@ static const char *step_take(const json_t *json, struct record_node *node)
 	return wrong;
 }
 
-/* A step that is no good is counted as left out, and the first of them is named. */
+/* Reads all steps. Counts malformed steps as left out, and names the first of them. */
 static void steps_get(const json_t *json, struct record_node *node)
 {
 	const json_t *steps = json_object_get(json, "steps");
@@ -142,24 +151,24 @@ static void steps_get(const json_t *json, struct record_node *node)
 	integer_add(&node->steps_left_out, count - node->step_count, JSON_COUNT_MAX);
 }
 
-/* Returns NULL, or what is wrong with who and when the record is of. */
+/* Reads which node, cluster and job the record belongs to. Returns NULL, or what is wrong. */
 static const char *identity_get(const json_t *json, struct record_node *node)
 {
 	const char *kind = json_string_value(json_object_get(json, "kind"));
 
 	if (!kind || strcmp(kind, "node") != 0 || json_integer_value(json_object_get(json, "v")) != 1)
-		return "no node record of version 1";
+		return "not a node record of version 1";
 	if (!text_get(json, "node", node->node, sizeof(node->node), NAMES) || !node->node[0] || node->node[0] == '.' ||
 	    !text_get(json, "cluster", node->cluster, sizeof(node->cluster), NAMES) || !node->cluster[0])
-		return "\"node\" or \"cluster\" is no name";
+		return "\"node\" or \"cluster\" is not a name";
 	if (!id_get(json, "job_id", false, &node->job_id) || !id_get(json, "array_job_id", true, &node->array_job_id) ||
 	    !id_get(json, "array_task_id", true, &node->array_task_id) ||
 	    !id_get(json, "het_job_id", true, &node->het_job_id) ||
 	    !id_get(json, "het_offset", true, &node->het_offset) ||
 	    !id_get(json, "restart_count", false, &node->restart_count) || !id_get(json, "gid", false, &node->gid))
-		return "an id is no number";
+		return "an id is not a number";
 	node->nodes = json_string_value(json_object_get(json, "nodes"));
-	return node->nodes && characters_ok(node->nodes, NAMES "[],") ? NULL : "\"nodes\" is no node list";
+	return node->nodes && characters_ok(node->nodes, NAMES "[],") ? NULL : "\"nodes\" is not a node list";
 }
 
 static const char *times_of(const json_t *json, struct record_node *node)
@@ -204,7 +213,7 @@ static bool summed_get(const json_t *json, struct record_node *node)
 	return integer_maybe(json, "steps_summed", JSON_COUNT_MAX, &node->steps_summed);
 }
 
-/* Leaves a reason where the energy is no good. The cores are known by now. */
+/* Reads the energy; if it is malformed, sets energy_why instead. Must run after cores_get. */
 static bool energy_get(const json_t *json, struct record_node *node)
 {
 	struct record_energy energy = {.present = false};
@@ -271,7 +280,10 @@ static bool throttle_get(const json_t *json, struct record_node *node)
 	return good;
 }
 
-/* In this order. One that is no good counts as absent: it must not cost the job its record. */
+/*
+ * The optional parts, in the order in which they are read. A malformed one counts as absent: it must not cost the job
+ * its record.
+ */
 static const struct {
 	const char *name;
 	bool (*get)(const json_t *json, struct record_node *node);
@@ -309,7 +321,7 @@ int record_node_parse(const json_t *json, struct record_node **ret_node, struct 
 		parts_get(json, node);
 	if (wrong)
 		result = error_set(error, -EINVAL, "%s", wrong);
-	if (memory_failures() != failures) /* whatever it looked like: it may be good */
+	if (memory_failures() != failures) /* without memory a good record looks malformed */
 		result = error_set(error, -ENOMEM, "out of memory");
 	if (result) {
 		record_node_free(node);
@@ -350,7 +362,10 @@ size_t node_short_most(uint32_t nodes)
 	return most < NODE_RECORD_MAX ? most : NODE_RECORD_MAX;
 }
 
-/* Takes away details, then ever more of them, then half of the steps that are there, and counts. */
+/*
+ * Shortens a record: round 0 takes details from its steps, round 1 more of them, each later round the last half of the
+ * steps. Updates the counts of shortened and dropped steps.
+ */
 static void record_shorten(json_t *record, size_t round)
 {
 	json_t *steps = json_object_get(record, "steps"), *step;

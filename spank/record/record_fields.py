@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""What follows from spank/record/record_fields.def, the one table of a record's fields: the JSON Schema, the lists of
-mpi-wait-record(5), and the names and units that mpi-wait's tools know.
+"""Generates, from the table spank/record/record_fields.def, the JSON Schema, the lists of mpi-wait-record(5), and the
+names and units that mpi-wait's tools use.
 
-Without --write it only says which of them are not what the table says, and fails if there are any.
+Without --write it only names the files that differ from the table, and fails if there are any.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PYTHON = ROOT / "contrib/mpi_wait_tools/record/fields.py"
 
 ROWS_OF = {"WAIT_SUM": "WAIT", "FORECAST": "FORECAST", "HOOK": "HOOK", "FLAG": "FLAG",
            "MISSED": "MISSED"}
-"""Whose fields the rows are that do not say so."""
+"""Objects of the rows that do not name one."""
 NUMBER_MAX, SECONDS_MAX = 1e18, 1e12
 FIRST = "0.1"
 """The first release."""
@@ -101,12 +101,12 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
         "type": "array", "minItems": 3, "maxItems": 4,
         "items": [NODE_NAME, COUNT, SOME, {"type": "integer", "minimum": 2}]}}, ""),
 }
-"""What a value may be, and its unit. A word in capitals stands for the object of that name."""
+"""Schema and unit of each type. A word in capitals stands for the object of that name."""
 PARTS = {"dropped_zones": "DROPPED", "gpu_devices": "GPU", "energy_meters": "METER", "spun_calls": "SPUN",
          "policy": "POLICY", "rank_wait": "RANK_WAIT"}
-"""The objects that a type is made of."""
+"""Objects that a type contains."""
 AGAIN = {("WAIT", "max"), ("PHASE", "max"), ("SITE", "max"), ("STEP", "policy")}
-"""Fields of an object that another one has explained."""
+"""Fields whose object the manual has explained already."""
 OBJECTS: dict[str, Any] = {
     "one": lambda name: name,
     "null_or": lambda name: {"oneOf": [{"type": "null"}, name]},
@@ -133,7 +133,7 @@ class Field:
 
     @property
     def part(self) -> str:
-        """The object that it contains, "" for none."""
+        """The object that the field contains, "" for none."""
         found = re.fullmatch(r"(\w+)\((\w+)\)", self.type)
         return found[2] if found else PARTS.get(self.type, "")
 
@@ -143,7 +143,7 @@ class Field:
 
 
 def _arguments(text: str) -> list[str]:
-    """Between commas, with strings that stand beside one another joined."""
+    """A row's arguments, with adjacent strings joined."""
     found = re.findall(r'\s*((?:"(?:[^"\\]|\\.)*"\s*)+|\w+(?:\(\w+\))?)\s*(?:,|$)', text)
     return [str(ast.literal_eval(f"({word})")) if word.startswith('"') else word for word in found]
 
@@ -207,7 +207,7 @@ class Schema:
 
 
 def _printed(value: Any, depth: int = 0) -> str:
-    """JSON in which what is no object of several fields stands on one line."""
+    """JSON with one line for each value that contains no object with properties."""
     line = json.dumps(value, ensure_ascii=False)
     if '"properties"' not in line:
         return line
@@ -229,7 +229,7 @@ def _roff(text: str) -> str:
 
 
 def _heading(field: Field, within: Field) -> str:
-    """What it shares with the field that contains it is not said again."""
+    """The field's name, unit, author and release; without those that it shares with the field that contains it."""
     said = [field.unit, WHO[field.by] if field.by != within.by else "",
             f"since {field.since}" if field.since != within.since else ""]
     notes = ", ".join(filter(None, said))
@@ -237,8 +237,8 @@ def _heading(field: Field, within: Field) -> str:
 
 
 def _explained(fields: list[Field], within: Field, apart: list[str]) -> list[str]:
-    """The fields of an object, each with those that it contains, but for objects that have a section of their own or
-    were explained before."""
+    """The fields of an object, each followed by the fields that it contains, except those of objects that have a
+    section of their own or were explained before."""
     lines: list[str] = []
     for field in (field for field in fields if field.object == within.part):
         is_apart = field.part in apart
@@ -254,7 +254,7 @@ def title_of(name: str) -> str:
 
 
 def manual_text(fields: list[Field], page: str) -> str:
-    """The page, with the lists between its marks made anew."""
+    """The page, with new lists between its marks."""
     marks = re.findall(r'^\.\\" fields of (\w+)$', page, flags=re.M)
     for name in marks:
         whole = Field("", "", f"one({name})", True, "ROOT", FIRST, "", "")
@@ -267,7 +267,7 @@ def manual_text(fields: list[Field], page: str) -> str:
 
 PLAIN = {"count": (0, NUMBER_MAX), "positive": (0, NUMBER_MAX), "seconds": (0, SECONDS_MAX), "share": (0, 1),
          "watts": (0, NUMBER_MAX), "cost_percent": (-100, 100), "cost_error": (0, 200), "cost_slowdown": (0, 100)}
-"""What mpi-wait's tools read by the table alone, and how small and how large it may be."""
+"""Types that mpi-wait's tools read by the table alone, with their least and greatest value."""
 
 
 def python_text(fields: list[Field]) -> str:
@@ -278,7 +278,7 @@ def python_text(fields: list[Field]) -> str:
         rows.append(f'    Figure("{field.object.lower()}", "{field.name}", "{field.unit}", {field.required}, {whole}, '
                     f'{least}, {most:g}, "{field.csv}"),')
     table = "\n".join(rows)
-    return f'''"""The plain figures of a record, made by record_fields.py of spank/record/ from record_fields.def."""
+    return f'''"""The plain figures of a record, generated by spank/record/record_fields.py from record_fields.def."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def figures_of(name: str) -> list[Figure]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="make them anew")
+    parser.add_argument("--write", action="store_true", help="write the files")
     arguments = parser.parse_args()
     fields = fields_read(TABLE.read_text())
     wanted = {SCHEMA: schema_text(fields), MANUAL: manual_text(fields, MANUAL.read_text()), PYTHON: python_text(fields)}
@@ -317,8 +317,8 @@ def main() -> int:
         if arguments.write:
             path.write_text(wanted[path])
         else:
-            print(f"{path.relative_to(ROOT)} is not what {TABLE.relative_to(ROOT)} says:"
-                  " spank/record/record_fields.py --write")
+            print(f"{path.relative_to(ROOT)} differs from {TABLE.relative_to(ROOT)}:"
+                  " run spank/record/record_fields.py --write")
     return 1 if stale and not arguments.write else 0
 
 

@@ -16,14 +16,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define DESCRIPTORS 64 /* of this program, at most */
+#define DESCRIPTORS 64 /* this program's descriptors are below this number */
 
-/* From 25.11 on a finished job's TRES can be set. */
+/* Slurm 25.11 and later can set the TRES of a job that has ended. */
 #define HAS_TRES (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0))
 
 static const char *const field_names[] = {"admin_comment", "system_comment", "extra"};
 
-/* In the order of enum site_field. From Slurm 23.02 on there is a third free field. */
+/* In the order of enum site_field. Slurm 23.02 and later have the third field. */
 static const size_t field_offsets[] = {
         offsetof(slurmdb_job_rec_t, admin_comment),
         offsetof(slurmdb_job_rec_t, system_comment),
@@ -36,13 +36,13 @@ static const size_t field_offsets[] = {
 
 struct account {
 	void *connection;
-	bool failed; /* a transaction may be open */
+	bool failed; /* slurmdbd failed once, and a transaction may be open: nothing more is stored */
 };
 
 /*
- * Slurm writes a message's length and the message apart: Nagle's algorithm holds the second back for the 40 ms after
- * which the first is acknowledged, half of what a record took. libslurm does not tell which descriptor is its own, and
- * this program has no other connection. Best effort.
+ * Sets TCP_NODELAY on the connection. libslurm writes a message's length and the message apart, and Nagle's algorithm
+ * holds the message back until the length is acknowledged, 40 ms later: half the time of storing a record. libslurm
+ * does not tell its descriptor, but this program has no other connection. Best effort.
  */
 static void write_at_once(void)
 {
@@ -96,7 +96,7 @@ static char **field_of(slurmdb_job_rec_t *job, size_t field)
 static int row_modify(struct account *account, struct query *query, size_t field, char *text, double joules,
                       struct error *error)
 {
-	slurmdb_job_rec_t change = {.derived_ec = NO_VAL}; /* or it is written */
+	slurmdb_job_rec_t change = {.derived_ec = NO_VAL}; /* slurmdbd would write any other value of derived_ec */
 	void *changed;
 	int count;
 
@@ -104,7 +104,7 @@ static int row_modify(struct account *account, struct query *query, size_t field
 #if HAS_TRES
 	char tres[40];
 
-	snprintf(tres, sizeof(tres), "3=%.0f", joules); /* 3: energy, fixed in every release */
+	snprintf(tres, sizeof(tres), "3=%.0f", joules); /* 3: the id of the TRES energy in every release */
 	if (joules >= 0)
 		change.tres_alloc_str = tres;
 #else
@@ -131,7 +131,10 @@ static int row_commit(struct account *account, struct query *query, size_t field
 	return error_set(error, -EPROTO, "slurmdbd accepted the record but returns the job without it");
 }
 
-/* The first field from the site's on that takes the record. Returns 0, -EALREADY or -EEXIST. */
+/*
+ * Chooses the first field from *field on that is free or holds a record, and writes its new text to *ret_text. Returns
+ * 0, -EALREADY or -EEXIST.
+ */
 static int field_choose(const struct row *row, size_t *field, const struct record *record, char **ret_text)
 {
 	for (size_t i = *field; i < FIELD_COUNT; i++) {

@@ -1,14 +1,15 @@
 /*
- * Account: a job's record into slurmdbd, by its API and not by sacctmgr, which damages JSON. Only in mpi-wait-node.
+ * Account: stores a job's record in slurmdbd, by Slurm's API; sacctmgr would damage the JSON. Only mpi-wait-node links
+ * it.
  *
- * Needs root or SlurmUser (any uid may connect; slurmdbd refuses others). slurmdbd serves 100 connections in all: open
- * one late, close it soon.
+ * The process must run as root or SlurmUser: slurmdbd refuses changes by other users. slurmdbd serves 100 connections
+ * in all, so callers open one only when they have something to store, and close it soon.
  *
- * Every job is a transaction of its own. One of several rows can deadlock with slurmctld's, and of two that do the
- * database rolls one back, whereupon slurmdbd repeats its last statement only: slurmctld's others would be lost.
+ * Each job is a transaction of its own. A transaction with several rows could deadlock with one of slurmctld's. The
+ * database then rolls one of them back, and slurmdbd repeats only its last statement: slurmctld would lose changes.
  *
- * Slurm's library opens a connection that broke anew without a word, and what was not committed is gone then: so the
- * row is looked up again after the commit, and after a failure nothing is stored any more.
+ * Slurm's library reopens a broken connection silently, and changes that were not committed are lost. So the row is
+ * read again after the commit, and after a failure nothing more is stored by that connection.
  */
 #pragma once
 
@@ -21,21 +22,23 @@
 
 struct account;
 
-#define ACCOUNT_AWAY -ENOTCONN /* there is no connection: other jobs would fare no better */
+#define ACCOUNT_AWAY -ENOTCONN /* slurmdbd cannot be reached, for any job */
 
-/* Returns 0 or ACCOUNT_AWAY with slurmdbd's reason, or -ENOMEM. */
+/* Connects to slurmdbd. Returns 0, ACCOUNT_AWAY with slurmdbd's reason in error, or -ENOMEM. */
 int account_open(struct account **ret_account, struct error *error);
 
-/* NULL: nothing. */
+/* Closes the connection. account may be NULL. */
 void account_close(struct account *account);
 
 /*
- * Puts the record's line into the run's field, or into the next one (admin_comment, system_comment, extra from Slurm
- * 23.02 on) where the field holds somebody else's text. joules >= 0 sets the job's energy too, where Slurm can (25.11).
- * Returns 0; ACCOUNT_NOT_YET, also while the job runs on elsewhere; -EALREADY: a record that is as good (job_record.h)
- * is there; -EEXIST: no field is free; -EPROTO: slurmdbd refused the change, did not answer, or returns the row
- * otherwise than it should be, with the reason. The job may not be held for stored then, and the connection is to be
- * closed.
+ * Writes the record's line into a field of the run's row. If `field` holds somebody else's text, the next one is used:
+ * admin_comment, system_comment, extra (Slurm 23.02 and later). With joules >= 0, sets the job's energy too, if Slurm
+ * can (25.11 and later).
+ *
+ * Returns 0; ACCOUNT_NOT_YET, also while the job still runs on other nodes; -EALREADY (the field holds a record that is
+ * as good, see job_record.h); -EEXIST (no field is free); or -EPROTO with the reason: slurmdbd refused the change, did
+ * not answer, or does not return what was written. After -EPROTO the record counts as not stored, and the caller closes
+ * the connection.
  */
 int account_store(struct account *account, const struct account_run *run, enum site_field field,
                   const struct record *record, double joules, struct error *error);

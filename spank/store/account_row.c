@@ -7,25 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OVER_S      600 /* a run that ended so long ago has a row */
-#define TOLERANCE_S 30  /* prolog and epilog, and what slurmctld takes to hear of them */
-#define RESIZED_MAX 64  /* times that a job was resized */
+#define OVER_S      600 /* after this time, a run that has ended has its row */
+#define TOLERANCE_S 30  /* prolog and epilog, and the time until slurmctld hears of them */
+#define RESIZED_MAX 64  /* resizes of a job that are followed */
 
-/* What a row has to be like, to be believed to be the run's. */
+/* Conditions under which a row counts as the run's. */
 enum belief {
-	BELIEF_FITS,  /* it began with the run or before, and had not ended then, to a second: see fits */
-	BELIEF_ANY,   /* no matter what: it is near */
-	BELIEF_LASTED /* far off, but over for long, and it lasted as long as the run: see lasted */
+	BELIEF_FITS,  /* to a second, the row began with the run or before, and had not ended then (fits) */
+	BELIEF_ANY,   /* any row: the window is narrow */
+	BELIEF_LASTED /* the run is over for long, and the row lasted as long as the run (lasted) */
 };
 
 /*
- * Where the row is looked for, in this order. First at a time inside the run, which its end by slurmctld may precede,
- * where a task was slow to end: then from its begin on. Clocks differ, and a run may be shorter than their difference:
- * munge lets them differ by five minutes.
+ * Windows of time in which the row is searched for, in this order. The first is a time inside the run. If a task was
+ * slow to end, that time may be after the row's end, so the second begins with the run. The others allow for clocks
+ * that differ, by up to five minutes (munge's limit); a run may be shorter than that.
  */
 static const struct window {
-	int width_s; /* around the time inside the run */
-	bool from_begin;
+	int width_s;     /* seconds before and after the time inside the run; 0: one second from it on */
+	bool from_begin; /* the window begins with the run */
 	enum belief belief;
 } windows[] = {
         {.width_s = 0, .belief = BELIEF_FITS},    {.width_s = 0, .belief = BELIEF_FITS, .from_begin = true},
@@ -33,7 +33,7 @@ static const struct window {
         {.width_s = 60, .belief = BELIEF_LASTED}, {.width_s = 330, .belief = BELIEF_LASTED},
 };
 
-/* List handles are void pointers here: their type's name changed between releases. */
+/* Returns a list with one item. Lists are void pointers here, because the type's name differs between releases. */
 static void *list_of(const void *item)
 {
 	void *list = slurm_list_create(NULL);
@@ -42,7 +42,7 @@ static void *list_of(const void *item)
 	return list;
 }
 
-/* Of that array task alone: a bare id matches every task of an array that bears it. */
+/* Selects the job, or only that task of its array: the id of an array's job matches all of its tasks. */
 static void query_select(struct query *query, uint32_t array_job_id, uint32_t array_task_id)
 {
 	bool in_array = array_job_id != ACCOUNT_NONE && array_job_id != 0 && array_task_id != ACCOUNT_NONE &&
@@ -53,8 +53,9 @@ static void query_select(struct query *query, uint32_t array_job_id, uint32_t ar
 }
 
 /*
- * Selects one row: the run that was running at that time (DUP, or the newest run is taken), of that component alone
- * (NO_WHOLE_HETJOB), with its end time as it is (NO_TRUNC, or it reads as usage_end). NOTSET, or nothing ever matches.
+ * Prepares a query for the rows of one run. Flags: DUP, or slurmdbd returns the newest run only; NO_WHOLE_HETJOB, or it
+ * returns all components of a heterogeneous job; NO_TRUNC, or a later end time reads as usage_end; NOTSET, or nothing
+ * matches.
  */
 static void query_make(struct query *query, const struct account_run *run)
 {
@@ -102,9 +103,9 @@ static long long distance(time_t a, time_t b)
 }
 
 /*
- * Of the rows at one time, the one that began nearest to the run, the later one of two; but none that ends where the
- * job was resized while there is another, for that one goes on to the run's end; and none of other nodes, as of a run
- * that was cancelled before it had any.
+ * Returns true if `job` is a better row for the run than `best`. A row that does not end by a resize goes before one
+ * that does: it reaches to the run's end. Then a row with the run's node goes before one without, such as that of a run
+ * that was cancelled before it had nodes. Then the row wins that began nearest to the run; of two as near, `job`.
  */
 static bool is_better(const slurmdb_job_rec_t *best, const slurmdb_job_rec_t *job, const struct account_run *run)
 {
@@ -118,7 +119,7 @@ static bool is_better(const slurmdb_job_rec_t *best, const slurmdb_job_rec_t *jo
 	return distance(job->start, run->begun) <= distance(best->start, run->begun);
 }
 
-/* A row that ends in the second in which the run began is that of a run before, unless it is that short. */
+/* A row that ends in the second in which the run began is an earlier run's, unless it began in that second too. */
 static bool fits(const struct account_run *run, const slurmdb_job_rec_t *job)
 {
 	return job->start <= run->begun + 1 && (job->end == 0 || job->end > run->begun || job->start + 1 >= run->begun);
@@ -142,14 +143,14 @@ static bool is_believed(const struct account_run *run, enum belief belief, const
 }
 
 /*
- * Asks for the rows in the query's state between its times. Returns how many there are, or -EPROTO. *ret_row is the
- * best of those that may be the run's, or what it was before where none may.
+ * Runs the query. Returns how many rows it selects, or -EPROTO. *ret_row becomes the best row that may be the run's; if
+ * there is none, only its `found` changes.
  */
 static int rows_get(void *connection, struct query *query, enum belief belief, struct row *ret_row, struct error *error)
 {
 	const struct account_run *run = &query->run;
 	slurmdb_job_rec_t *job, *best = NULL;
-	void *jobs, *place;
+	void *jobs, *iterator;
 	int count;
 
 	errno = 0;
@@ -158,15 +159,15 @@ static int rows_get(void *connection, struct query *query, enum belief belief, s
 	if (!jobs)
 		return error_set(error, -EPROTO, "slurmdbd does not answer: %s", slurm_strerror(errno));
 	count = slurm_list_count(jobs);
-	place = slurm_list_iterator_create(jobs);
-	while ((job = slurm_list_next(place))) {
+	iterator = slurm_list_iterator_create(jobs);
+	while ((job = slurm_list_next(iterator))) {
 		if (!is_believed(run, belief, job))
 			continue;
 		ret_row->found++;
 		if (!best || is_better(best, job, run))
 			best = job;
 	}
-	slurm_list_iterator_destroy(place);
+	slurm_list_iterator_destroy(iterator);
 	if (best) {
 		row_free(ret_row);
 		ret_row->job = best;
@@ -190,9 +191,10 @@ int row_again(void *connection, struct query *query, struct row *ret_row, struct
 }
 
 /*
- * A run that was over within the second in which the one before it was requeued shares every window with that one, and
- * so does one that was resized: told apart by how it ended, and when. A task whose raw id is its array's shares every
- * query by that id with all other tasks: told apart by its number, which the row knows.
+ * Narrows the query to the one row. A run that ended within the second in which the run before it was requeued is in
+ * the same windows as that one, and so are the rows of a resized job: the query then asks for the row's state and end.
+ * The array task whose job id is the array's own shares that id with all tasks: the query then asks for the task's
+ * number, which the row has. Returns 0, -EEXIST or -EPROTO.
  */
 static int row_narrow(void *connection, struct query *query, struct row *row, struct error *error)
 {
@@ -203,11 +205,11 @@ static int row_narrow(void *connection, struct query *query, struct row *row, st
 	count = rows_get(connection, query, BELIEF_ANY, row, error);
 	if (count < 0 || (count == 1 && row->found == 1))
 		return count < 0 ? count : 0;
-	return error_set(error, -EEXIST, "%d rows for one run of a job", count);
+	return error_set(error, -EEXIST, "slurmdbd has %d rows for one run of the job", count);
 }
 
-/* Returns how many rows the query that is left selects, or -EPROTO. */
-static int row_look(void *connection, struct query *query, struct row *ret_row, struct error *error)
+/* Searches the windows for the run's row. Returns how many rows the last query selects, or -EPROTO. */
+static int rows_search(void *connection, struct query *query, struct row *ret_row, struct error *error)
 {
 	const struct account_run *run = &query->run;
 	int count = 0;
@@ -231,12 +233,12 @@ int row_find(void *connection, const struct account_run *run, struct query *ret_
 	int count;
 
 	query_make(ret_query, run);
-	count = row_look(connection, ret_query, ret_row, error);
-	/* where the job was resized, the run goes on in the next row */
+	count = rows_search(connection, ret_query, ret_row, error);
+	/* a row that ended by a resize: the run goes on in the next row */
 	for (int i = 0; i < RESIZED_MAX && count > 0 && ret_row->found > 0 && (ret_row->job->state & JOB_RESIZING);
 	     i++) {
 		ret_query->run.begun = ret_query->run.at = ret_row->job->end;
-		count = row_look(connection, ret_query, ret_row, error);
+		count = rows_search(connection, ret_query, ret_row, error);
 	}
 	if (count < 0)
 		return count;

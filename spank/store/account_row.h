@@ -1,8 +1,8 @@
 /*
- * Account row: finds the row of one run of a job in slurmdbd, and what selects it alone.
+ * Account row: finds the row of one run of a job in slurmdbd, and the query that selects only that row.
  *
- * A row is found at a time inside the run, and told from others of the same id: of other tasks of an array, of earlier
- * and later runs, and of the same run before it was resized.
+ * Rows are searched for at a time inside the run. Other rows may have the same job id: those of other tasks of an
+ * array, of earlier and later runs, and of the same run before it was resized.
  */
 #pragma once
 
@@ -14,25 +14,22 @@
 
 #include "spank/base/error.h"
 
-#define ACCOUNT_NOT_YET 2 /* the run's row is not there, or has no end time */
-#define ACCOUNT_NONE    UINT32_MAX
+#define ACCOUNT_NOT_YET 2          /* the run's row is not there, or has no end time */
+#define ACCOUNT_NONE    UINT32_MAX /* instead of an id: there is none */
 
-/*
- * Which run of which job a record is of, as slurmdbd is asked for its row. A requeued job has several rows of one id,
- * and one that was resized too; node is one of those that it had at its end. The times are by the nodes' clocks.
- */
+/* One run of a job. Requeued and resized jobs have several rows of one id. The times are by the nodes' clocks. */
 struct account_run {
 	const char *cluster;
 	uint32_t job_id;
-	uint32_t array_job_id; /* ACCOUNT_NONE: no array */
-	uint32_t array_task_id;
-	time_t begun;
-	time_t end;
-	time_t at; /* inside the run */
-	const char *node;
+	uint32_t array_job_id;  /* ACCOUNT_NONE: the job is not of an array */
+	uint32_t array_task_id; /* ACCOUNT_NONE: the job is not of an array */
+	time_t begun;           /* when the run began */
+	time_t end;             /* when the run ended */
+	time_t at;              /* a time inside the run */
+	const char *node;       /* a node that the job had at its end */
 };
 
-/* What slurmdbd is asked; its lists point into itself. */
+/* A query to slurmdbd. Its lists point into the struct itself, so it must not be copied. */
 struct query {
 	struct account_run run;
 	slurmdb_job_cond_t condition;
@@ -40,23 +37,24 @@ struct query {
 	char state[12];
 };
 
-/* A row, and the list that it is freed with; NULL: none. */
 struct row {
-	slurmdb_job_rec_t *job;
-	void *list;
-	int found; /* rows that may be the run's */
+	slurmdb_job_rec_t *job; /* the best row, an item of list; NULL: none */
+	void *list;             /* freed by row_free; NULL: none */
+	int found;              /* number of rows that may be the run's */
 };
 
+/* Frees the query's lists. */
 void query_free(struct query *query);
 
+/* Frees the row's list, and with it the row itself. */
 void row_free(struct row *row);
 
 /*
- * Leaves in *ret_query what selects the row alone, and in *ret_row what it holds; both are the caller's to free, also
- * on failure. Returns 0, ACCOUNT_NOT_YET, -EEXIST (several that cannot be told apart) or -EPROTO.
+ * Finds the run's row, and leaves in *ret_query the query that selects it alone. The caller frees both, also on
+ * failure. Returns 0, ACCOUNT_NOT_YET, -EEXIST (several rows cannot be told apart) or -EPROTO.
  */
 int row_find(void *connection, const struct account_run *run, struct query *ret_query, struct row *ret_row,
              struct error *error);
 
-/* Reads what a query selects, anew. Returns how many rows that are, or -EPROTO. */
+/* Runs a query again. Returns how many rows it selects, or -EPROTO. */
 int row_again(void *connection, struct query *query, struct row *ret_row, struct error *error);

@@ -14,11 +14,11 @@
 #define SUM_MAX      4096
 #define BUDGET_MAX   (256ULL * 1024 * 1024)
 #define BUDGET_LEAST (16ULL * 1024 * 1024)
-#define BLOCK        4096        /* what a file takes of a disk at least */
-#define SHORT_MAX    (64 * 1024) /* bytes of a record from half of the budget on, */
-#define LEAST_MAX    4096        /* and beyond it */
-#define AGAIN_S      600
-#define AGAIN_FULL_S 60 /* what was stored meanwhile is in no sum */
+#define BLOCK        4096        /* bytes that a file takes of a disk at least */
+#define SHORT_MAX    (64 * 1024) /* bytes of a record when half of the budget is used */
+#define LEAST_MAX    4096        /* bytes of a record when the budget is used up */
+#define AGAIN_S      600         /* after this time the outbox is counted again */
+#define AGAIN_FULL_S 60          /* the same when half is used: the sum does not see records that left the outbox */
 
 static uint64_t space_of(size_t bytes)
 {
@@ -47,7 +47,7 @@ static void sum_store(const struct budget *budget)
 		files_write_json(budget->node, SUM_FILE, 0600, json, false);
 }
 
-/* A hundredth of the file system, 16 MiB at least and 256 MiB at most. */
+/* Returns a hundredth of the file system, but at least 16 MiB and at most 256 MiB. */
 static uint64_t most_of(int outbox)
 {
 	struct statvfs system;

@@ -14,14 +14,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define RUN_OFFSET_MAX_S 10.0
-#define RUNS_KEPT_MAX    1000 /* of one job */
+#define RUN_OFFSET_MAX_S 10.0 /* longest time from a run's begin to the time at which its row is searched for */
+#define RUNS_KEPT_MAX    1000 /* runs of one job that are kept as files */
 
 static bool is_complete(const struct job_entries *entries)
 {
 	return entries->count == entries->nodes_of;
 }
 
+/* Returns true if the site wants a record of the job. */
 static bool wanted(const struct site *site, const struct job_entries *entries)
 {
 	if (site->record == SITE_RECORD_NONE ||
@@ -31,8 +32,8 @@ static bool wanted(const struct site *site, const struct job_entries *entries)
 }
 
 /*
- * When the run was: as the nodes say that the job had at its end, from the first that began to the first that ended,
- * because one that was lost may end long after slurmctld ended the run. The time inside it is soon after it began.
+ * Sets when the run was, by the nodes that the job had at its end: from the first begin to the first end, because a
+ * lost node may end long after slurmctld ended the run. run->at is soon after the begin.
  */
 static void run_times(const struct job_entries *entries, struct account_run *run)
 {
@@ -48,7 +49,7 @@ static void run_times(const struct job_entries *entries, struct account_run *run
 	run->at = (time_t)(start_s + fmin(fmax(end_s - start_s, 0) / 2, RUN_OFFSET_MAX_S));
 }
 
-/* The job's run, from the first begin to the last end. */
+/* Returns the job's run, from the first begin to the last end of its nodes. */
 static struct job_run run_of(const struct job_entries *entries)
 {
 	struct job_run run = entries->node[0]->run;
@@ -61,7 +62,7 @@ static struct job_run run_of(const struct job_entries *entries)
 	return run;
 }
 
-/* The record with its run beside it: there is no row of slurmdbd's that would say when that was. */
+/* Returns the record with its run beside it, since a file, unlike a row of slurmdbd, has no times. NULL: no memory. */
 static char *line_of_run(const struct record *record, const struct job_run *run)
 {
 	unsigned failures = memory_failures();
@@ -71,7 +72,7 @@ static char *line_of_run(const struct record *record, const struct job_run *run)
 	return memory_failures() == failures ? memory_text(json, 0) : NULL;
 }
 
-/* Opens the directory of kept records, made with that mode where it is missing (0: not made), and names the key's. */
+/* Opens the directory of kept records, which is made with `mode` (0: not made), and writes the key's file name. */
 static int done_open(const struct spool *spool, const char *key, mode_t mode, char name[FILES_NAME_MAX + 1])
 {
 	snprintf(name, FILES_NAME_MAX + 1, "%s.json", key);
@@ -79,7 +80,10 @@ static int done_open(const struct spool *spool, const char *key, mode_t mode, ch
 	                          : files_directory(spool->outbox, "../done", mode);
 }
 
-/* What is kept under that key, if it is of the run; -ESTALE: of another. */
+/*
+ * Reads the record that is kept under the key. Returns 0, with *ret_text untouched if there is none; -ESTALE: it is
+ * another run's; or another -errno.
+ */
 static int kept_read(const struct spool *spool, const char *key, const struct job_run *run, char **ret_text)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(spool);
@@ -97,7 +101,7 @@ static int kept_read(const struct spool *spool, const char *key, const struct jo
 	return *ret_text ? 0 : -ENOMEM;
 }
 
-/* Under which key the run is kept, or is to be: that of its number, or one after it that no other run has. */
+/* Finds the key under which the run is kept, or will be: its own number, or the next one that no other run has. */
 static int kept_find(const struct spool *spool, const struct record_node *node, const struct job_run *run,
                      char ret_key[OUTBOX_KEY_MAX], char **ret_held)
 {
@@ -112,9 +116,9 @@ static int kept_find(const struct spool *spool, const struct record_node *node, 
 }
 
 /*
- * As root, in a directory of spool_user's, who may have put anything there by now: only a file of theirs that has no
- * other name is given away, and a FIFO holds nobody up. The file system decides who may give a file away: where it
- * refuses, the file stays with its writer's group.
+ * Gives the file to the job's group, as root in a directory where spool_user may have put anything by now. So only a
+ * regular file of the owner's that has no second name is changed, and O_NONBLOCK keeps a FIFO from blocking. If the
+ * file system refuses, the file keeps its writer's group.
  */
 static void group_set(int directory, const char *name, uid_t owner, gid_t group)
 {
@@ -147,7 +151,7 @@ static int kept_write(const struct spool *spool, const char *key, gid_t group, c
 	return 0;
 }
 
-/* The record as a file. A better one, made when more nodes were there, stays: as record_combine. */
+/* Keeps the record as a file. A better record, made when more nodes had reported, stays (record_combine). */
 static int file_add(const struct job_files *files, const struct record *record, struct error *error)
 {
 	cleanup_free char *held = NULL, *combined = NULL, *dated = NULL;
@@ -156,7 +160,7 @@ static int file_add(const struct job_files *files, const struct record *record, 
 	int result = kept_find(files->spool, files->entries.node[0], &run, key, &held);
 
 	if (result)
-		return error_set(error, result, "the record that is kept of \"%s\": %s", files->key, strerror(-result));
+		return error_set(error, result, "the kept record of \"%s\": %s", files->key, strerror(-result));
 	result = record_combine(held, record, &combined);
 	if (result == -EALREADY || result == -ENOMEM)
 		return result;
@@ -164,7 +168,7 @@ static int file_add(const struct job_files *files, const struct record *record, 
 	return dated ? kept_write(files->spool, key, files->entries.node[0]->gid, dated, error) : -ENOMEM;
 }
 
-/* Array ids are known on the nodes on which a step ran. */
+/* Returns a node's record that has the array ids, if there is one: only nodes on which a step ran know them. */
 static const struct record_node *array_node(const struct job_entries *entries)
 {
 	for (size_t i = 0; i < entries->count; i++)
@@ -192,14 +196,14 @@ static int account_add(struct account **account, const struct job_files *files, 
 	run_times(&files->entries, &run);
 	result = account_store(*account, &run, site->field, record,
 	                       site->energy_tres && is_complete(&files->entries) ? record->joules : -1, error);
-	if (result == -EPROTO) { /* a transaction may be open: the next job gets a connection of its own */
+	if (result == -EPROTO) { /* a transaction may be open, so the next job opens a new connection */
 		account_close(*account);
 		*account = NULL;
 	}
 	return result;
 }
 
-/* What to say of missing nodes; NULL for none. */
+/* Returns the record's reason why nodes are missing; NULL: none are. */
 static const char *why_partial(const struct job_files *files)
 {
 	const struct job_entries *entries = &files->entries;
@@ -213,6 +217,7 @@ static const char *why_partial(const struct job_files *files)
 	return entries->count == 1 && entries->has_first && entries->others == 0 ? "spool not shared" : "nodes missing";
 }
 
+/* Merges the entries into the job's record, and adds it to slurmdbd or to the kept files. */
 static int sink_add(struct account **account, const struct job_files *files, struct error *error)
 {
 	cleanup_record struct record record = {.line = NULL};
@@ -240,9 +245,9 @@ int store_job(struct spool *spool, struct account **account, const char *key, en
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
-	/* without a file it is a directory in which nobody has put one, or of which somebody has removed them */
+	/* no entries and none refused: an empty directory, which is removed below */
 	if (files.entries.count == 0 && files.refused > 0)
-		return error_set(error, STORE_LEFT, "no file of it is a node's record of the job");
+		return error_set(error, STORE_LEFT, "none of its files is a node's record of the job");
 	if (files.entries.count > 0 && !is_acceptable(&files, accept))
 		return error_set(error, STORE_LEFT, "%zu of %u nodes have reported", files.entries.count,
 		                 files.entries.nodes_of);
@@ -251,7 +256,7 @@ int store_job(struct spool *spool, struct account **account, const char *key, en
 	if (result < 0 && result != -EALREADY)
 		return error_set(error, result, "%s", strerror(-result));
 	if (result > 0)
-		return error_set(error, result, "slurmdbd does not know the end of such a run of the job");
+		return error_set(error, result, "slurmdbd has no row with an end time for this run of the job");
 	job_files_remove(&files);
 	return 0;
 }

@@ -1,25 +1,26 @@
-/* Store: one job's merged record into the site's sink. */
+/* Merges the records of a job's nodes and stores the result in the site's sink. */
 #pragma once
 
 #include "spank/base/error.h"
 #include "spank/store/account.h"
 #include "spank/store/spool.h"
 
-/* Of which nodes a record is made though some are missing. Without a shared spool they always are. */
+/* Which jobs are stored although nodes are missing. Without a shared spool, every job is. */
 enum store_accept {
-	STORE_COMPLETE, /* of none */
-	STORE_ALONE,    /* the first, where no other has been seen: the spool may not be shared */
-	STORE_ANY
+	STORE_COMPLETE, /* none */
+	STORE_ALONE,    /* one that has only its first node's record: the spool may not be shared */
+	STORE_ANY       /* all */
 };
 
 #define STORE_LEFT 1 /* nodes are missing */
 
 /*
- * Locks a job, waiting at most so long, reads what its nodes have left, merges and stores it, and removes what they
- * left. *account is opened by the first job that needs it, and the caller's to close; NULL: it is not open yet. Returns
- * 0 (also where another was faster, the site wants no record of such a job, or a better one is there), STORE_LEFT,
- * ACCOUNT_NOT_YET, -EBUSY (another has the lock), ACCOUNT_AWAY, -EPROTO (slurmdbd does not take this job's; *account is
- * closed) or another -errno. All but 0 with the reason.
+ * Locks a job, waiting wait_s seconds at most, merges its nodes' records, stores the result, and removes the records.
+ * The first job that needs slurmdbd opens *account, which is NULL before; the caller closes it.
+ *
+ * Returns 0: the job is stored, by this process or another, or a better record is there, or the site wants no record of
+ * such a job. Returns, with the reason in error: STORE_LEFT, ACCOUNT_NOT_YET, -EBUSY (another process has the lock),
+ * ACCOUNT_AWAY, -EPROTO (slurmdbd does not take this record; *account is closed and NULL), or another -errno.
  */
 int store_job(struct spool *spool, struct account **account, const char *key, enum store_accept accept, unsigned wait_s,
               struct error *error);

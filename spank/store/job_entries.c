@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT_OUT SIZE_MAX /* the list of what is in none of the job's */
+#define LEFT_OUT SIZE_MAX /* instead of a list's index: in none of the job's lists */
 
 void job_entries_free(struct job_entries *entries)
 {
@@ -23,7 +23,7 @@ void job_entries_free(struct job_entries *entries)
 	free(entries->node);
 }
 
-/* Gives the node our copy of its list, made if it is the first that says so. */
+/* Finds the node's list, adds it if it is new, and has node->nodes point to the entries' own copy of it. */
 static int list_find(struct job_entries *entries, struct record_node *node, size_t *ret_list, struct error *error)
 {
 	size_t i = 0;
@@ -45,7 +45,7 @@ static int list_find(struct job_entries *entries, struct record_node *node, size
 
 int job_entries_add(struct job_entries *entries, struct record_node *node, struct error *error)
 {
-	struct job_entry entry = {.node = node, .place = -1}, *bigger;
+	struct job_entry entry = {.node = node, .index = -1}, *bigger;
 	int result = list_find(entries, node, &entry.list, error);
 
 	if (result)
@@ -54,16 +54,16 @@ int job_entries_add(struct job_entries *entries, struct record_node *node, struc
 	if (!bigger)
 		return -ENOMEM;
 	if (entries->list[entry.list].names)
-		entry.place = nodelist_find(entries->list[entry.list].names, node->node);
+		entry.index = nodelist_find(entries->list[entry.list].names, node->node);
 	entries->entry = bigger;
 	entries->entry[entries->count++] = entry;
 	return 0;
 }
 
 /*
- * Which record is believed most about the job, of those that are in the list that they name (in_list) or know when the
- * job began: one of a node that is the first in its list, else any; of several, that of the node that was the last to
- * end (a job that gives nodes back ends on them earlier). NULL: there is none.
+ * Returns the most credible entry, or NULL. Only entries count whose node is in its own list (in_list), or which know
+ * when the job began (else). A first node of a list goes before the others; of several, the one that ended last wins,
+ * because a job ends earlier on nodes that it gives back.
  */
 static const struct job_entry *entry_best(const struct job_entries *entries, bool in_list)
 {
@@ -72,26 +72,26 @@ static const struct job_entry *entry_best(const struct job_entries *entries, boo
 	for (size_t i = 0; i < entries->count; i++) {
 		const struct job_entry *entry = &entries->entry[i];
 
-		if (in_list ? entry->place < 0 : entry->node->run.timeless)
+		if (in_list ? entry->index < 0 : entry->node->run.timeless)
 			continue;
-		if (!best || ((entry->place == 0) != (best->place == 0) ? entry->place == 0
+		if (!best || ((entry->index == 0) != (best->index == 0) ? entry->index == 0
 		                                                        : entry->node->end_s > best->node->end_s))
 			best = entry;
 	}
 	return best;
 }
 
-/* Those of the list that holds first, each by its place; then those of other lists; then those of none. */
+/* Sorts by list, the chosen list (0) first and LEFT_OUT last, and within a list by the node's index. */
 static int entry_compare(const void *left, const void *right)
 {
 	const struct job_entry *a = left, *b = right;
 
 	if (a->list != b->list)
 		return a->list < b->list ? -1 : 1;
-	return (a->place > b->place) - (a->place < b->place);
+	return (a->index > b->index) - (a->index < b->index);
 }
 
-/* How many nodes of a list that is one are in another one, too. */
+/* Returns how many nodes of `other` are in `list` too; notes if there was no memory to tell. */
 static int nodes_shared(struct job_entries *entries, size_t list, size_t other)
 {
 	int count = nodelist_shared(entries->list[list].names, entries->list[other].text);
@@ -100,7 +100,7 @@ static int nodes_shared(struct job_entries *entries, size_t list, size_t other)
 	return count;
 }
 
-/* The longest of the lists that name all that this one does and more, or -1. */
+/* Returns the index of the longest list that names all nodes of this one and more, or -1. */
 static int list_wider(struct job_entries *entries, size_t narrow)
 {
 	char first[RECORD_NODE_NAME_MAX];
@@ -118,7 +118,7 @@ static int list_wider(struct job_entries *entries, size_t narrow)
 	return widest >= 0 && nodes_shared(entries, (size_t)widest, narrow) == count ? widest : -1;
 }
 
-/* Widens the run by all records that are of it. Returns whether there were more. */
+/* Marks the entries that are of the run, and widens the run by their times. Returns true if any were added. */
 static bool run_widen(const struct job_entries *entries, struct job_run *run)
 {
 	bool more = false;
@@ -136,7 +136,7 @@ static bool run_widen(const struct job_entries *entries, struct job_run *run)
 	return more;
 }
 
-/* What is of another run than the record that is believed most stays where it is, for the next that reads. */
+/* Frees the entries of other runs than the most credible entry's. Their files stay for the process that reads next. */
 static void runs_split(struct job_entries *entries)
 {
 	const struct job_entry *best = entry_best(entries, false);
@@ -158,11 +158,11 @@ static void runs_split(struct job_entries *entries)
 	entries->others = count - entries->count;
 }
 
-/* Whether a record says that list; first: whether the list's first node does. */
+/* Returns true if an entry has that list; with `first`, if the list's first node has it. */
 static bool list_is_said(const struct job_entries *entries, size_t list, bool first)
 {
 	for (size_t i = 0; i < entries->count; i++)
-		if (entries->entry[i].list == list && (!first || entries->entry[i].place == 0))
+		if (entries->entry[i].list == list && (!first || entries->entry[i].index == 0))
 			return true;
 	return false;
 }
@@ -172,10 +172,10 @@ static void list_widen(struct job_entries *entries, size_t narrow, size_t wide)
 	for (size_t i = 0; i < entries->count; i++) {
 		struct job_entry *entry = &entries->entry[i];
 
-		if (entry->list != narrow || entry->place < 0)
+		if (entry->list != narrow || entry->index < 0)
 			continue;
 		entry->list = wide;
-		entry->place = nodelist_find(entries->list[wide].names, entry->node->node);
+		entry->index = nodelist_find(entries->list[wide].names, entry->node->node);
 		entry->node->nodes = entries->list[wide].text;
 	}
 	nodelist_free(entries->list[narrow].names);
@@ -183,9 +183,9 @@ static void list_widen(struct job_entries *entries, size_t narrow, size_t wide)
 }
 
 /*
- * Nodes that have to abort the job, for example because they were lost and are back, are told of themselves alone by
- * slurmctld: a wider list holds for them too. What several nodes say gives way only to what the first of that list says
- * as well, or one file could make any job larger.
+ * Moves entries to a wider list that names all nodes of theirs. slurmctld tells a node that aborts the job, for example
+ * one that was lost and is back, only of itself, so a list of one node always gives way. A list of several nodes gives
+ * way only if the wider list's own first node has that list too: else one forged file could make any job larger.
  */
 static void lists_widen(struct job_entries *entries, bool single)
 {
@@ -201,8 +201,8 @@ static void lists_widen(struct job_entries *entries, bool single)
 }
 
 /*
- * Which lists count, and how many nodes they name together: that which holds, and those that have no node in common
- * with it, of nodes that the job gave back.
+ * Decides which lists count, and sums up their nodes: the chosen list, and lists that have no node in common with it,
+ * which are those of nodes that the job gave back.
  */
 static void lists_judge(struct job_entries *entries, size_t chosen)
 {
@@ -216,7 +216,7 @@ static void lists_judge(struct job_entries *entries, size_t chosen)
 	}
 }
 
-int job_entries_place(struct job_entries *entries)
+int job_entries_judge(struct job_entries *entries)
 {
 	const struct job_entry *best;
 	size_t chosen;
@@ -230,10 +230,10 @@ int job_entries_place(struct job_entries *entries)
 		lists_judge(entries, chosen);
 	entries->node = calloc(entries->count + 1, sizeof(*entries->node));
 	if (!entries->node || entries->starved)
-		return -ENOMEM; /* what is merely not compared must not count as another job's */
+		return -ENOMEM; /* lists that could not be compared must not count as another job's */
 	for (size_t i = 0; i < entries->count; i++) {
 		struct job_entry *entry = &entries->entry[i];
-		bool belongs = entry->place >= 0 && entries->list[entry->list].counts;
+		bool belongs = entry->index >= 0 && entries->list[entry->list].counts;
 
 		entry->list = !belongs ? LEFT_OUT : entry->list == chosen ? 0 : entry->list + 1;
 		entries->left_out += !belongs;
@@ -243,6 +243,6 @@ int job_entries_place(struct job_entries *entries)
 	entries->count -= entries->left_out;
 	for (size_t i = 0; i < entries->count; i++)
 		entries->node[i] = entries->entry[i].node;
-	entries->has_first = entries->count > 0 && entries->entry[0].list == 0 && entries->entry[0].place == 0;
+	entries->has_first = entries->count > 0 && entries->entry[0].list == 0 && entries->entry[0].index == 0;
 	return 0;
 }

@@ -10,15 +10,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NODES_MAX    65536
-#define FAILURES_MAX 3 /* that are counted */
+#define NODES_MAX    65536 /* files of one job that are read */
+#define FAILURES_MAX 3     /* failures that are counted */
 
 static bool in_outbox(const struct job_files *files)
 {
 	return files->spool->shared < 0;
 }
 
-/* What a node's file is called in there. */
+/* Writes the name of a node's file in the job's directory. */
 static void file_name(const struct job_files *files, const char *node, char name[FILES_NAME_MAX + 1])
 {
 	snprintf(name, FILES_NAME_MAX + 1, "%s%s%s.json", in_outbox(files) ? files->key : "",
@@ -30,13 +30,13 @@ static void lock_name(const struct job_files *files, char name[FILES_NAME_MAX + 
 	snprintf(name, FILES_NAME_MAX + 1, ".%s.lock", in_outbox(files) ? files->key : "job");
 }
 
-/* The file whose length is how often the job could not be stored. */
+/* Writes the name of the file whose length is how often the job could not be stored. */
 static void mark_name(const struct job_files *files, char name[FILES_NAME_MAX + 1])
 {
 	snprintf(name, FILES_NAME_MAX + 1, ".%s.failed", in_outbox(files) ? files->key : "job");
 }
 
-/* Whether that is a name of one of the job's files. */
+/* Returns true if `name` is that of a record of the job. */
 static bool owns(const struct job_files *files, const char *name)
 {
 	size_t length = strlen(name), key_length = strlen(files->key);
@@ -47,11 +47,11 @@ static bool owns(const struct job_files *files, const char *name)
 	       (length > key_length && strncmp(name, files->key, key_length) == 0 && name[key_length] == '.');
 }
 
-/* The names of a job's files: those in its directory, or, without reading it again, in the outbox's listing. */
+/* The names of a job's files, from its directory or from the outbox's listing, which is read once for all jobs. */
 struct names {
-	DIR *entries; /* NULL: the listing */
-	size_t at;
-	int result; /* of the last look */
+	DIR *entries; /* the directory; NULL: the listing is used */
+	size_t at;    /* index of the next name in the listing */
+	int result;   /* 0, or the -errno with which reading ended */
 };
 
 static void names_close(struct names *names)
@@ -76,7 +76,7 @@ static int names_open(const struct job_files *files, struct names *ret_names)
 	return ret_names->result;
 }
 
-/* Returns the next name of a file that is there, or NULL. */
+/* Returns the next name of a file that is still there, or NULL. */
 static const char *names_next(const struct job_files *files, struct names *names)
 {
 	const struct listing *listing = &files->spool->listing;
@@ -115,8 +115,8 @@ void job_files_free(struct job_files *files)
 	cleanup_close_descriptor(&files->directory);
 }
 
-/* The file may not be the job's, or no record: then the next one is asked. */
-static int list_look(const struct job_files *files, const char *name, struct job_files_view *view)
+/* Reads the node list from a file, unless one was read before. A file that is bad or no record is skipped. */
+static int list_read(const struct job_files *files, const char *name, struct job_files_view *view)
 {
 	json_auto_t *json = NULL;
 	const char *nodes;
@@ -137,7 +137,7 @@ static time_t date_of(const struct job_files *files, const char *name)
 	return fstatat(files->directory, name, &status, AT_SYMLINK_NOFOLLOW) ? 0 : status.st_mtime;
 }
 
-static int files_look(const struct job_files *files, const char *node, struct job_files_view *view)
+static int files_count(const struct job_files *files, const char *node, struct job_files_view *view)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(files->spool);
 	cleanup_names struct names names;
@@ -147,12 +147,12 @@ static int files_look(const struct job_files *files, const char *node, struct jo
 
 	if (!result && node) {
 		file_name(files, node, own);
-		result = list_look(files, own, view);
+		result = list_read(files, own, view);
 	}
 	while (!result && (name = names_next(files, &names))) {
 		view->files++;
 		view->has_node |= strcmp(name, own) == 0;
-		result = list_look(files, name, view);
+		result = list_read(files, name, view);
 		if (!node && date_of(files, name) > view->newest)
 			view->newest = date_of(files, name);
 	}
@@ -161,22 +161,25 @@ static int files_look(const struct job_files *files, const char *node, struct jo
 	return result ? result : names.result;
 }
 
-int job_files_look(struct spool *spool, const char *key, const char *node, struct job_files_view *ret_view,
-                   struct error *error)
+int job_files_count(struct spool *spool, const char *key, const char *node, struct job_files_view *ret_view,
+                    struct error *error)
 {
 	cleanup_job_files struct job_files files;
 	struct job_files_view view = {0};
 	int result = files_open(spool, key, &files);
 
 	if (!result)
-		result = files_look(&files, node, &view);
+		result = files_count(&files, node, &view);
 	if (result)
 		return error_set(error, result, "\"%s\": %s", key, strerror(-result));
 	*ret_view = view;
 	return 0;
 }
 
-/* One try. -EAGAIN: who held it before has removed it with the job's files; -ENOENT: with the directory. */
+/*
+ * Tries once to take the job's lock. Returns 0, -EBUSY, -EAGAIN (its last holder has removed the lock's file), -ENOENT
+ * (the directory too) or another -errno.
+ */
 static int lock_try(struct job_files *files)
 {
 	cleanup_close int lock = -1;
@@ -219,7 +222,7 @@ static void all_remove(const struct job_files *files)
 		unlinkat(files->directory, name, 0);
 }
 
-/* Removes what was being written into the job's directory when its writer died. */
+/* Removes temporary files that killed writers have left in the job's directory. */
 static void temporaries_remove(const struct job_files *files)
 {
 	cleanup_closedir DIR *entries = in_outbox(files) ? NULL : files_entries(files->directory);
@@ -230,7 +233,10 @@ static void temporaries_remove(const struct job_files *files)
 			unlinkat(files->directory, entry->d_name, 0);
 }
 
-/* The lock goes last: who opens it before that waits for us, who opens it after that finds nothing. */
+/*
+ * Removes the lock's file, after all others. A process that opens it before that waits for this one; one that comes
+ * later finds no files.
+ */
 static void lock_remove(const struct job_files *files)
 {
 	char name[FILES_NAME_MAX + 1];
@@ -271,7 +277,7 @@ int job_files_discard(struct spool *spool, const char *key, unsigned wait_s)
 	return 0;
 }
 
-/* That the record belongs under this key and name. */
+/* Checks that the record belongs under this key and file name. Returns 0 or -EINVAL. */
 static int node_check(const struct job_files *files, const struct record_node *node, const char *name,
                       struct error *error)
 {
@@ -285,6 +291,7 @@ static int node_check(const struct job_files *files, const struct record_node *n
 	return strlen(node->nodes) < RECORD_NODE_LIST_MAX ? 0 : error_set(error, -EINVAL, "its node list is too long");
 }
 
+/* Reads a node's record, checks it, and adds it to the entries. */
 static int file_read(struct job_files *files, const char *name, struct error *error)
 {
 	json_auto_t *json = NULL;
@@ -292,7 +299,7 @@ static int file_read(struct job_files *files, const char *name, struct error *er
 	int result = files_read_json(files->directory, name, NODE_RECORD_MAX, &json);
 
 	if (result)
-		return error_set(error, result, "%s", result == -EBADMSG ? "no JSON object" : strerror(-result));
+		return error_set(error, result, "%s", result == -EBADMSG ? "not a JSON object" : strerror(-result));
 	result = record_node_parse(json, &node, error);
 	if (!result)
 		result = node_check(files, node, name, error);
@@ -306,20 +313,20 @@ static int file_read(struct job_files *files, const char *name, struct error *er
 	return result;
 }
 
-/* Names those left out in the log. */
-static int files_place(struct job_files *files)
+/* Judges the entries, and names those that are left out in the log. */
+static int entries_judge(struct job_files *files)
 {
-	struct job_entries *placed = &files->entries;
-	int result = job_entries_place(placed);
+	struct job_entries *entries = &files->entries;
+	int result = job_entries_judge(entries);
 
-	for (size_t i = 0; !result && i < placed->left_out; i++) {
+	for (size_t i = 0; !result && i < entries->left_out; i++) {
 		char name[FILES_NAME_MAX + 1];
 
-		file_name(files, placed->entry[placed->count + i].node->node, name);
+		file_name(files, entries->entry[entries->count + i].node->node, name);
 		log_error("\"%s\" of \"%s\" left out: it is not in the job's node list, or names another list", name,
 		          files->key);
 	}
-	files->refused += placed->left_out;
+	files->refused += entries->left_out;
 	return result;
 }
 
@@ -336,12 +343,12 @@ static int files_read_all(struct job_files *files)
 		int result = file_read(files, name, &error);
 
 		if (result && !files_is_bad(result))
-			return result; /* what is merely not read must not count as missing */
+			return result; /* a file that cannot be read now must not count as missing */
 		if (result)
 			log_error("\"%s\" of \"%s\" left out: %s", name, files->key, error.text);
 		files->refused += result != 0;
 	}
-	return names.result ? names.result : files_place(files);
+	return names.result ? names.result : entries_judge(files);
 }
 
 int job_files_take(struct spool *spool, const char *key, unsigned wait_s, struct job_files *ret_files,

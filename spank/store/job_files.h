@@ -1,11 +1,11 @@
 /*
- * Job files: what the nodes of one job have left, in its directory of the spool, or in the outbox.
+ * Job files: the records that the nodes of one job have left, in its directory of the spool or in the outbox.
  *
- * Every file is hostile input: its name must be in the job's node list, its size and contents are bounded. Who merges
- * holds the job's lock. A job whose files are gone has been stored by somebody else.
+ * Every file is hostile input: its name must be in the job's node list, and its size and contents are bounded. The
+ * process that merges a job holds its lock. If the files are gone, another process has stored the job.
  *
- * What looks, takes or discards returns 0, -ENOENT (there is nothing of the job), or -errno, with the job's key in the
- * message.
+ * Functions that return an int return 0, -ENOENT (there is nothing of the job) or another -errno. Their messages name
+ * the job's key.
  */
 #pragma once
 
@@ -16,48 +16,51 @@
 /* A job's directory, open and locked. */
 struct job_files {
 	struct spool *spool;
-	const char *key; /* the caller's */
-	int directory;   /* holds the files; the lock is in it too */
-	int lock;
-	size_t refused; /* files that are no records of the job's nodes */
+	const char *key; /* the job's key; the caller's memory */
+	int directory;   /* descriptor of the directory that holds the files and the lock's file */
+	int lock;        /* descriptor of the locked file; -1: not locked */
+	size_t refused;  /* files that are no records of the job's nodes */
 	struct job_entries entries;
 };
 
 #define cleanup_job_files __attribute__((cleanup(job_files_free)))
 
-/* What can be told of a job's files by their names and one of them. */
+/* Facts about a job's files, from their names and the contents of one of them. */
 struct job_files_view {
 	size_t files;
-	uint32_t nodes_of;                /* as the first file says that can be read; 0: none can */
-	char first[RECORD_NODE_NAME_MAX]; /* node of that list */
-	bool has_node;                    /* the node's file is there */
-	time_t newest; /* when the latest file was written; without files, the directory; only if no node is named */
+	uint32_t nodes_of;                /* number of the job's nodes, by the file that was read; 0: none was */
+	char first[RECORD_NODE_NAME_MAX]; /* first node of the job, by that file */
+	bool has_node;                    /* the file of the node that was asked for is there */
+	time_t newest; /* when the newest file was written; without files, the directory; not with a node */
 };
 
 /*
- * Counts, and reads one file, that of the node if it can be read (NULL: any). Cheap however large the job, because the
- * first node does it again and again.
+ * Counts the job's files and reads one of them: the node's, if it can be read, else (or with node NULL) the first that
+ * can. A job's first node does this again and again, so it is cheap however large the job is.
  */
-int job_files_look(struct spool *spool, const char *key, const char *node, struct job_files_view *ret_view,
-                   struct error *error);
+int job_files_count(struct spool *spool, const char *key, const char *node, struct job_files_view *ret_view,
+                    struct error *error);
 
 /*
- * Takes the job's lock, waiting at most so long, and reads what is there. A file that is not what it should be is left
- * out, and named in the log; there may be no entries. -EBUSY: somebody else merges. Freed by
- * job_files_free, also on failure.
+ * Takes the job's lock, waiting wait_s seconds at most, and reads the files. Files that are no records of the job's
+ * nodes are left out, and named in the log; there may be no entries. Returns -EBUSY if another process has the lock.
+ * The caller calls job_files_free, also on failure.
  */
 int job_files_take(struct spool *spool, const char *key, unsigned wait_s, struct job_files *ret_files,
                    struct error *error);
 
-/* Forgets all, unlocks and closes. */
+/* Frees the entries, unlocks and closes. */
 void job_files_free(struct job_files *files);
 
-/* Removes what was read, and the job's directory if nothing else is in it. */
+/* Removes the files that were read, and the job's directory if it is empty then. */
 void job_files_remove(struct job_files *files);
 
-/* Nothing of it will ever be stored: removes all that is there of the job, under its lock. */
+/* Removes all files of a job that will never be stored, under its lock, waiting wait_s seconds at most. */
 int job_files_discard(struct spool *spool, const char *key, unsigned wait_s);
 
-/* Returns how often the job could not be stored for a reason of its own, 3 at most; job_files_fail counts once more. */
+/*
+ * Return, and count, how often the job could not be stored for a reason of its own. Counts up to 3, in a file beside
+ * the job's files.
+ */
 unsigned job_files_failures(struct spool *spool, const char *key);
 void job_files_fail(struct spool *spool, const char *key);

@@ -49,7 +49,7 @@ int listing_read(int directory, struct listing *listing)
 	return 0;
 }
 
-/* Compares a name with key and a dot, by as many bytes as these have. */
+/* Compares the beginning of a name with key and a dot, as strcmp; length is key's. */
 static int prefix_compare(const char *name, const char *key, size_t length)
 {
 	int order = strncmp(name, key, length);

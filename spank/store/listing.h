@@ -1,7 +1,4 @@
-/*
- * Listing: the names in a directory, sorted. A directory of thousands of records is read once, and a job's files are
- * found in the listing by their key.
- */
+/* Listing: the sorted names in a directory. It is read once, and a job's files are found in it by their key. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,13 +7,15 @@
 struct listing {
 	char **name;
 	size_t count;
-	bool is_read;
+	bool is_read; /* the directory was read; false in a zeroed struct */
 };
 
-/* Reads the names that may be a record's (files_name_ok) anew. Returns 0 or -errno, with an empty listing. */
+/*
+ * Replaces the listing by the names that may be a record's (files_name_ok). Returns 0, or -errno with an empty listing.
+ */
 int listing_read(int directory, struct listing *listing);
 
-/* Returns the index of the first name that begins with key and a dot, or would come after such names. */
+/* Returns the index of the first name that begins with key and a dot; without one, the index at which it would be. */
 size_t listing_find(const struct listing *listing, const char *key);
 
 void listing_free(struct listing *listing);

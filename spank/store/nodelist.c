@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Slurm's own list, whose type is a pointer in some releases and a struct in others. */
+/* Returns libslurm's hostlist, as a void pointer: its type differs between releases. */
 static void *hosts_of(const struct nodelist *list)
 {
 	return (void *)list;

@@ -1,21 +1,21 @@
-/* A job's node list, expanded by Slurm's own library: only in mpi-wait-node, because the plugin does not link it. */
+/* Node lists, expanded by libslurm. Only in mpi-wait-node: the plugin does not link libslurm. */
 #pragma once
 
 #include <stddef.h>
 
 struct nodelist;
 
-/* NULL where the text is no node list, or names nobody. */
+/* Returns the nodes of a list such as "n[1-4]", for nodelist_free to free. NULL: no node list, or an empty one. */
 struct nodelist *nodelist_new(const char *text);
 void nodelist_free(struct nodelist *list);
 
 int nodelist_count(const struct nodelist *list);
 
-/* How many nodes a text names, 0 where it is no node list; the first one's name goes into buffer. */
+/* Returns how many nodes the text names, with the first one's name in buffer; 0 with "" if it is no node list. */
 int nodelist_first(const char *text, char *buffer, size_t size);
 
-/* How many of the nodes that a text names are in the list, or -1 where the text is no node list. */
+/* Returns how many of the nodes that the text names are in the list; -1: the text is no node list. */
 int nodelist_shared(const struct nodelist *list, const char *text);
 
-/* The node's place in the list, from 0, or -1. */
+/* Returns the node's index in the list, from 0 on; -1: it is not there. */
 int nodelist_find(const struct nodelist *list, const char *node);

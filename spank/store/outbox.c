@@ -21,7 +21,7 @@ int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, cha
 	return 0;
 }
 
-/* The number after the last dash, which is cut off. */
+/* Parses the number after the last dash, and cuts the text there. Returns 0 or -EINVAL. */
 static int number_take(char *text, uint32_t *ret_number)
 {
 	char *dash = strrchr(text, '-'), *end;
@@ -81,7 +81,7 @@ bool outbox_is_free(const char *directory, const char *key, const char *node, co
 	return verdict == OUTBOX_NONE || verdict == OUTBOX_SAME;
 }
 
-/* The record as it is, or, in *ret_text, with as much of it as there is room for. */
+/* Leaves *ret_text NULL if the record fits, else sets it to a shortened one of at most `most` bytes. */
 static int record_fit(const char *record, size_t most, char **ret_text)
 {
 	unsigned failures = memory_failures();
@@ -125,7 +125,7 @@ int outbox_put(const char *directory, const char *key, const struct state_place 
 	return result ? error_set(error, result, "outbox \"%s\": %s", path, strerror(-result)) : 0;
 }
 
-/* Variables that libslurm and mpi-wait-node read; nothing that a user can have named. */
+/* Variables that libslurm and mpi-wait-node read. The helper gets no other, since a user may have set any. */
 static const char *const kept_names[] = {"SLURM_CONF", "SLURMD_NODENAME", "SLURM_CLUSTER_NAME"};
 
 #define KEPT_COUNT (sizeof(kept_names) / sizeof(kept_names[0]))
@@ -146,7 +146,7 @@ int outbox_writer_start(const char *helper, int argument_count, char *const argu
 	for (size_t i = 0; i < KEPT_COUNT; i++) {
 		char *value = getenv(kept_names[i]);
 
-		if (value) /* it stands behind its name and "=" */
+		if (value) /* getenv's value lies behind its name and "=" */
 			environment[count++] = value - strlen(kept_names[i]) - 1;
 	}
 	result = detach_start(helper, command, environment, NULL);

@@ -1,8 +1,9 @@
 /*
- * Outbox: where a node leaves its record of a job, on its own disk, until somebody has stored it.
+ * Outbox: the directory on a node's own disk where its record of a job stays until the record is stored or moved to the
+ * shared spool.
  *
- * <outbox>/<cluster>-<job id>-<restart count>.<node>.json, 0600 root. Put there by the
- * program that the epilog starts, which is no child of anybody by the time the epilog returns.
+ * A record's file is <outbox>/<cluster>-<job id>-<restart count>.<node>.json, root's, with mode 0600. The helper writes
+ * it, which the epilog starts and does not wait for.
  */
 #pragma once
 
@@ -15,36 +16,42 @@
 #include "spank/record/node.h"
 
 #define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
-#define OUTBOX_KEY_MAX   112
+#define OUTBOX_KEY_MAX   112 /* bytes of a key, its NUL included */
 
-/* "cluster-123-0". -EINVAL where the cluster's name is none that may be part of a path. */
+/*
+ * Writes the key of a run of a job: "cluster-123-0". Returns 0, or -EINVAL if the cluster's name may not be part of a
+ * path.
+ */
 int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, char key[OUTBOX_KEY_MAX],
                struct error *error);
 
-/* Takes a key apart; the cluster's name may contain dashes itself. Returns 0 or -EINVAL. */
+/* Takes a key apart. The cluster's name may have dashes itself. Returns 0 or -EINVAL. */
 int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, uint32_t *ret_restart_count);
 
-/* What a node's record is called there. Returns 0 or -ENAMETOOLONG. */
+/* Writes the file name of a node's record. Returns 0 or -ENAMETOOLONG. */
 int outbox_name(const char *key, const char *node, char name[FILES_NAME_MAX + 1]);
 
-/* What a file says to a run: it is of none, as far as can be told, of that, of another; or it could not be read. */
-enum outbox_verdict { OUTBOX_NONE, OUTBOX_SAME, OUTBOX_OTHER, OUTBOX_UNREAD };
+/* Which run a record's file is of. */
+enum outbox_verdict {
+	OUTBOX_NONE,  /* none that can be told: there is no file, or it is no record */
+	OUTBOX_SAME,  /* the run that was asked for */
+	OUTBOX_OTHER, /* another run of the job */
+	OUTBOX_UNREAD /* the file could not be read now */
+};
 enum outbox_verdict outbox_judge(int directory, const char *name, const struct job_run *run);
 
-/* Whether no record of another run of the job lies there under that key. */
+/* Returns true if no record of another run lies in the outbox under that key. directory NULL: OUTBOX_DIRECTORY. */
 bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run);
 
 /*
- * Stores the record of a node durably, with as much of it as the outbox has room for (budget.h); directory NULL:
+ * Writes a node's record durably, shortened to what the outbox has room for (budget.h). directory NULL:
  * OUTBOX_DIRECTORY. Returns 0 or -errno.
  */
 int outbox_put(const char *directory, const char *key, const struct state_place *place, const char *record,
                struct error *error);
 
 /*
- * Starts "<helper> drain [argument...]" in a session of its own, nicer than others and the first to go where memory is
- * short, with /dev/null as descriptors 0 to 2, no other
- * descriptor, and of the environment only what Slurm's client library needs. Leaves no child; returns as soon as the
- * helper is on its own, and never waits for its work. Returns 0 or -errno.
+ * Starts "<helper> drain [argument...]" by detach_start, with no descriptors and with the variables that libslurm
+ * needs. The helper is no child of this process, and is not waited for. Returns 0 or -errno.
  */
 int outbox_writer_start(const char *helper, int argument_count, char *const arguments[], struct error *error);

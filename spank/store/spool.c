@@ -17,12 +17,12 @@
 #include <sys/stat.h>
 
 #define TRIES    3
-#define RUNS_MAX 4  /* of a job, that wait to be merged */
-#define LOOK_MAX 64 /* files of other runs in one directory that are read to find one of a run */
+#define RUNS_MAX 4  /* runs of a job that may wait to be merged */
+#define READ_MAX 64 /* files of other runs that are read in one directory to find one of a run */
 
 const struct spool *spool_enter(const struct spool *spool)
 {
-	/* stays root where it cannot change: then the checks decide, not the identity */
+	/* if seteuid fails the process stays root; the checks of owner and mode hold all the same */
 	if (spool->user == 0 || getuid() != 0 || geteuid() != 0)
 		return NULL;
 	if (seteuid(spool->user))
@@ -96,7 +96,7 @@ void spool_close(struct spool *spool)
 	listing_free(&spool->listing);
 }
 
-/* Whether a job's directory has a record of that run, or of others only, or none; or that cannot be told. */
+/* Returns OUTBOX_SAME if the job's directory has a record of the run; else what its other files are. */
 static enum outbox_verdict key_judge(const struct spool *spool, const char *key, const struct job_run *run)
 {
 	cleanup_close int directory = files_directory(spool->shared, key, 0);
@@ -104,7 +104,7 @@ static enum outbox_verdict key_judge(const struct spool *spool, const char *key,
 	const struct dirent *entry;
 	enum outbox_verdict verdict = OUTBOX_NONE;
 
-	for (int others = 0; others < LOOK_MAX && entries && (entry = readdir(entries));) {
+	for (int others = 0; others < READ_MAX && entries && (entry = readdir(entries));) {
 		enum outbox_verdict found = OUTBOX_NONE;
 
 		if (files_name_ok(entry->d_name))
@@ -118,8 +118,8 @@ static enum outbox_verdict key_judge(const struct spool *spool, const char *key,
 }
 
 /*
- * Finds the run's key in the spool, and its number in that: those under which other nodes have put it already, which
- * may be near what this node would choose, else the first that is free. Returns 0, -EINVAL, -EIO or -EEXIST.
+ * Finds the key, and the restart count in it, under which the run lies in the spool: the one that other nodes have
+ * used, which may differ a little from this node's, else the first free one. Returns 0, -EINVAL, -EIO or -EEXIST.
  */
 static int key_find(const struct spool *spool, const struct job_run *run, char key[OUTBOX_KEY_MAX],
                     uint32_t *ret_number, struct error *error)
@@ -129,9 +129,9 @@ static int key_find(const struct spool *spool, const struct job_run *run, char k
 	uint32_t job_id, first;
 
 	if (outbox_key_parse(key, cluster, &job_id, &first))
-		return error_set(error, -EINVAL, "\"%s\" is no key", key);
+		return error_set(error, -EINVAL, "\"%s\" is not a key", key);
 	for (uint32_t i = 0; i <= RUNS_MAX && verdict != OUTBOX_SAME; i++) {
-		bool is_last = i == RUNS_MAX; /* an epilog may have counted one too many */
+		bool is_last = i == RUNS_MAX; /* tries first - 1: an epilog may have counted one restart too many */
 		uint32_t number = is_last ? first - 1 : first + i;
 
 		if (is_last && first == 0)
@@ -151,7 +151,7 @@ static int key_find(const struct spool *spool, const struct job_run *run, char k
 	return 0;
 }
 
-/* How long the record may be. A list that cannot be read is refused when it is merged. */
+/* Returns how long the record may be. One without a valid node list is refused when the job is merged. */
 static size_t length_most(const json_t *json)
 {
 	const char *nodes = json_string_value(json_object_get(json, "nodes"));
@@ -161,7 +161,7 @@ static size_t length_most(const json_t *json)
 	return node_short_most(count > 0 ? (uint32_t)count : 1);
 }
 
-/* The key under which the record is to lie, and the record that says so, no longer than it may be. */
+/* Sets the key under which the record will lie, and changes *text to say so and to be no longer than it may be. */
 static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], char **text, struct error *error)
 {
 	unsigned failures = memory_failures();
@@ -173,7 +173,7 @@ static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], c
 
 	if (memory_failures() != failures)
 		return error_set(error, -ENOMEM, "out of memory");
-	if (!run_read(json, &run)) /* what is no record at all is told apart when it is merged */
+	if (!run_read(json, &run)) /* no record: it is refused when the job is merged */
 		return 0;
 	number = run.count;
 	result = key_find(spool, &run, key, &number, error);
@@ -204,7 +204,7 @@ static int record_put(const struct spool *spool, char key[OUTBOX_KEY_MAX], const
 		return result;
 	do
 		result = file_put(spool, key, node, *text);
-	while (result == -ENOENT && ++tries < TRIES); /* who has stored the job is removing its directory */
+	while (result == -ENOENT && ++tries < TRIES); /* the process that stored the job is removing the directory */
 	return result;
 }
 
@@ -236,7 +236,10 @@ int spool_move(struct spool *spool, const char *key, const char *node, char ret_
 	return 0;
 }
 
-/* Takes the name of a node's record apart, into its key and the node, or that of a job's directory. */
+/*
+ * Cuts the name of a record's file to its key, and has *ret_node point to the node; or checks that a directory's name
+ * is a key, with *ret_node NULL. Returns false for any other name.
+ */
 static bool name_parse(char *name, bool is_file, const char **ret_node)
 {
 	char cluster[64], *suffix = name + strlen(name) - strlen(".json");
@@ -248,7 +251,7 @@ static bool name_parse(char *name, bool is_file, const char **ret_node)
 	if (suffix <= name || strcmp(suffix, ".json") != 0)
 		return false;
 	*suffix = '\0';
-	/* a cluster's name and a node's may both contain dots: the key ends at the first one after which it parses */
+	/* the names of cluster and node may have dots: the key ends at the first dot before which it is a valid key */
 	for (char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
 		*dot = '\0';
 		*ret_node = dot + 1;
@@ -327,7 +330,7 @@ int spool_slot_take(const struct spool *spool, unsigned wait_s)
 	uint64_t deadline_ns = clock_monotonic_ns() + wait_s * SECOND_NS;
 
 	for (;;) {
-		uint64_t now_ns = clock_monotonic_ns(); /* whose last digits differ between those who ask */
+		uint64_t now_ns = clock_monotonic_ns(); /* its last digits spread processes over slots and pauses */
 		struct timespec pause = {.tv_nsec = 100000000 + (long)(now_ns % 400000000)};
 
 		for (unsigned i = 0; i < SPOOL_SLOTS; i++) {

@@ -1,8 +1,9 @@
 /*
- * Spool: where the records of a job's nodes meet, <spool>/<key>/<node>.json; without a shared spool, the outbox itself.
+ * Spool: the shared directory in which the records of a job's nodes meet, as <spool>/<key>/<node>.json. At a site
+ * without one, the outbox takes its part.
  *
- * The directory is trusted only if nobody but root or spool_user can have written there; every file in it is hostile
- * input all the same, see job_files.h.
+ * The directory is used only if no user but root and spool_user can have written to it. Its files are hostile input all
+ * the same (job_files.h).
  */
 #pragma once
 
@@ -14,58 +15,59 @@
 #include "spank/store/listing.h"
 #include "spank/store/outbox.h"
 
-#define SPOOL_SLOTS 8
+#define SPOOL_SLOTS 8 /* most connections to slurmdbd at a time */
 
 struct spool {
 	const struct site *site;
 	const char *outbox_path;
-	int outbox;
-	int shared;             /* -1: no spool= configured */
-	uid_t user;             /* whom the shared spool is written as */
-	struct listing listing; /* of the outbox */
+	int outbox;             /* descriptor of the outbox */
+	int shared;             /* descriptor of the shared spool; -1: the site has none */
+	uid_t user;             /* the user as whom this process uses the shared spool; 0: root */
+	struct listing listing; /* names in the outbox */
 };
 
 /*
- * Opens the outbox (outbox NULL: OUTBOX_DIRECTORY) and the site's spool; both are the caller's. The spool must exist,
- * be a directory and no link, belong to root or spool_user and be writable by nobody else. Returns 0, -EPERM or -errno
- * with the path, what is wrong with it and what to do.
+ * Opens the outbox (NULL: OUTBOX_DIRECTORY) and the site's spool. The strings of site and outbox must outlive
+ * *ret_spool. The spool must be an existing directory, no link, belong to root or spool_user, and be writable by no
+ * other user. Returns 0, -EPERM or another -errno; error has the path, what is wrong and what to do.
  */
 int spool_open(const struct site *site, const char *outbox, struct spool *ret_spool, struct error *error);
 void spool_close(struct spool *spool);
 
 /*
- * Moves one node's record from the outbox to the shared spool: there it is durable before it leaves here. 0 also where
- * somebody else has moved it. It goes to those of its job that are of the same run, or, beside those of other runs, to
- * a key of its own: ret_key (may be NULL) is the one that it has there. A record that is longer than its part of what a
- * job may take there loses details, and says so.
+ * Moves one node's record from the outbox to the shared spool, where it is durable before it is removed here. It goes
+ * to the directory that has records of the same run; if the directory of its key has those of another run, to the next
+ * free key. Writes the key that it got to ret_key, unless that is NULL. A record that is longer than a node's part of a
+ * job's room is shortened, and says so. Returns 0, also if another process has moved it, or -errno.
  */
 int spool_move(struct spool *spool, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
                struct error *error);
 
-/* Reads the outbox's names anew; without it they are as they were at the first use. Returns 0 or -errno. */
+/* Reads the outbox's listing again; the first use of it reads it anyway. Returns 0 or -errno. */
 int spool_list(struct spool *spool);
 
 /*
- * Calls visit for every job of which there is something in one of the two directories: with its key, and, in the
- * outbox, whose listing is gone through, the name of the node. Stops where visit returns other than 0, and returns
- * that, or -errno.
+ * Calls visit for each record in the outbox, from its listing, with the key and the node's name; or for each job's
+ * directory in the shared spool, with the key and NULL. `directory` is spool->outbox or spool->shared. Stops when visit
+ * returns other than 0, and returns that, or -errno.
  */
 typedef int (*spool_visit)(void *context, const char *key, const char *node);
 int spool_each(struct spool *spool, int directory, spool_visit visit, void *context);
 
-/* Takes the lock that is a file there, made where it is missing. Returns a descriptor, -EBUSY or another -errno. */
+/* Locks the file `name` in the directory; a missing one is made. Returns a descriptor, -EBUSY or another -errno. */
 int spool_lock(const struct spool *spool, int directory, const char *name);
 
 /*
- * A permit to connect to slurmdbd, of which all hosts of a spool together have SPOOL_SLOTS (each node, without a shared
- * spool). Returns a descriptor to be closed after the connection; -EBUSY: none came free within wait_s; -ENOTSUP: the
- * file system has no locks, so there is no limit either.
+ * Takes one of SPOOL_SLOTS permits to connect to slurmdbd, which all hosts of a shared spool, or the processes of one
+ * node, have together. Returns a descriptor, which the caller closes after the connection; -EBUSY: none came free
+ * within wait_s seconds; -ENOTSUP: the file system has no locks, so there is no limit.
  */
 int spool_slot_take(const struct spool *spool, unsigned wait_s);
 
 /*
- * Shared-spool work is done as spool_user (a file server may squash root), to the end of the scope. NULL, and nothing
- * to be left, where the process acts as that user already or cannot change.
+ * spool_enter makes the process act as spool_user, since a file server may squash root; spool_leave, at the end of the
+ * scope by cleanup_leave, makes it root again. spool_enter returns NULL, and changes nothing, if the process is that
+ * user already or is not root.
  */
 #define cleanup_leave __attribute__((cleanup(spool_leave), unused))
 const struct spool *spool_enter(const struct spool *spool);

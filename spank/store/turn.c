@@ -15,11 +15,11 @@
 #define WORDS_FILE  ".writer.words"
 #define WORDS_MAX   65536
 #define DOING_MAX   320
-#define HAND_OVER_S 300 /* longer than the store of any record takes */
-#define STUCK_S     300
-#define SAID        '!' /* first byte of a lock file whose holder has been named in the log */
+#define HAND_OVER_S 300 /* longer than storing any record takes */
+#define STUCK_S     300 /* a holder that has noted nothing for this time is named in the log */
+#define SAID        '!' /* first byte of a lock file whose holder was named in the log */
 
-/* Returns 0: the noted arguments are ours; 1: they are others; or -errno. */
+/* Returns 0 (the noted arguments are the caller's), 1 (they are not) or -errno. */
 static int words_compare(const struct turn *turn)
 {
 	cleanup_free char *words = NULL;
@@ -45,7 +45,7 @@ void turn_init(const struct state_place *place, const char *words, struct turn *
 	*ret_turn = turn;
 }
 
-/* Says once that the holder has not moved for minutes, and on what: the first byte of its note tells others. */
+/* Logs once that the holder hangs, and in what. The note's first byte tells other processes that it is logged. */
 static void holder_judge(int lock, const char *name)
 {
 	char doing[DOING_MAX + 1] = "";
@@ -64,7 +64,7 @@ static void holder_judge(int lock, const char *name)
 		log_debug("the note of the node's %s: %s", name + 1, strerror(errno));
 }
 
-/* One try. Returns 0, -EBUSY, or another -errno. */
+/* Tries once to take the lock. Returns 0, -EBUSY or another -errno. */
 static int lock_try(struct turn *turn, const char *name)
 {
 	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -118,7 +118,7 @@ void turn_note(const struct turn *turn, const char *format, ...)
 void turn_leave(struct turn *turn)
 {
 	if (turn->lock >= 0) {
-		flock(turn->lock, LOCK_UN); /* said, since a child that was forked meanwhile may hold it too */
+		flock(turn->lock, LOCK_UN); /* close alone would not unlock it if a forked child shares the lock */
 		close(turn->lock);
 	}
 	turn->lock = -1;

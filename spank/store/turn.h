@@ -1,10 +1,10 @@
 /*
- * Turn: of one node's processes one at a time makes the records of jobs that have ended ("recorder"), and one brings
- * them on ("writer").
+ * Turn: on each node one process at a time makes the records of jobs that have ended ("recorder"), and one process at a
+ * time moves and stores them ("writer").
  *
- * Locks and notes lie in /run/mpi-wait/<node>: taking a turn waits for no disk, no file server and no directory of
- * users. A process that finds a turn taken leaves, since the holder looks again after it has given the turn up. A
- * holder that hangs is named in the log.
+ * Locks and notes lie in /run/mpi-wait/<node>, so taking a turn waits for no disk, no file server and no lookup of user
+ * names. A process that finds a turn taken exits: the holder checks for more work after it has given the turn up. The
+ * log names a holder that hangs.
  */
 #pragma once
 
@@ -16,31 +16,32 @@
 #define TURN_WRITER   ".writer"
 
 struct turn {
-	int directory;     /* the node's below /run, or -errno: then turns are not taken, and everybody has one */
-	const char *words; /* the caller's site arguments, NULL: any */
-	bool was_noted;    /* the arguments that were noted before were the same */
-	const char *name;  /* the turn that is held; NULL: none */
-	int lock;
+	int directory;     /* descriptor of the node's directory below /run; -errno: none, and every turn is free */
+	const char *words; /* the caller's site arguments; NULL: any */
+	bool was_noted;    /* turn_init found the same arguments noted */
+	const char *name;  /* name of the turn that is held; NULL: none */
+	int lock;          /* descriptor of the locked file; -1: none */
 };
 
 #define cleanup_turn __attribute__((cleanup(turn_free)))
 
-/* Notes the site arguments by which the node's records are to be handled from now on (NULL: they stay). */
+/* Notes the site arguments under which the node's records are handled from now on; words NULL: they stay. */
 void turn_init(const struct state_place *place, const char *words, struct turn *ret_turn);
 
 /*
- * Takes a turn, to be given up by turn_leave. A holder by other site arguments than the caller's is waited for, five
- * minutes at most. Returns 0, also where locks do not work, or -EBUSY: the holder will look again.
+ * Takes a turn, which turn_leave gives up. If the holder may have other site arguments than the caller's, waits for it,
+ * five minutes at most. Returns 0, also if locks do not work, or -EBUSY: the holder checks for more work at its end.
  */
 int turn_take(struct turn *turn, const char *name);
 
-/* Notes for others what the holder is about to do, which may hang. */
+/* Notes, for the log lines of other processes, what the holder is about to do and may hang in. */
 __attribute__((format(printf, 2, 3))) void turn_note(const struct turn *turn, const char *format, ...);
 
+/* Gives up the turn that is held, if one is. */
 void turn_leave(struct turn *turn);
 
-/* Returns whether the site arguments that are noted are still the caller's, as far as can be told. */
+/* Returns true if the noted site arguments are still the caller's, or if that cannot be told. */
 bool turn_is_ours(const struct turn *turn);
 
-/* Leaves and closes. */
+/* Gives up a turn that is held, and closes the directory. */
 void turn_free(struct turn *turn);

@@ -18,51 +18,51 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES       3
-#define LOCK_WAIT_S 5
-#define SLOT_WAIT_S 60
-#define LOOK_S      1.0 /* how often the outbox is looked at, at least */
-#define PAUSE_MAX_S 5.0
-#define FLUSH_S     20
-#define IN_ROW_MAX  32               /* failures in a row after which slurmdbd, or the spool, is not well for anybody */
-#define LINES_MAX   10               /* in the log for what one process leaves */
-#define STALE_S     (24 * 3600)      /* nobody writes one file for so long */
-#define QUIET_S     120              /* a younger file may still have its own writer */
-#define MISSING_S   900              /* nodes that have not reported by then will not */
-#define EXPIRED_S   (30 * 24 * 3600) /* the job will not appear in slurmdbd any more */
-#define TASK_AGAIN  3                /* it is to be tried again, when it is due */
+#define TRIES       3                /* tries to store a job before it is left for the sweep */
+#define LOCK_WAIT_S 5                /* longest wait for a job's lock */
+#define SLOT_WAIT_S 60               /* longest wait for a permit to connect */
+#define POLL_S      1.0              /* longest time between two reads of the outbox */
+#define PAUSE_MAX_S 5.0              /* longest time between two counts of a job's files */
+#define FLUSH_S     20               /* how long flush sweeps */
+#define IN_ROW_MAX  32               /* failures in a row after which slurmdbd, or the spool, counts as broken */
+#define LINES_MAX   10               /* log lines for records that one process leaves */
+#define STALE_S     (24 * 3600)      /* a temporary file older than this has no writer */
+#define QUIET_S     120              /* a file younger than this may still have its own writer */
+#define MISSING_S   900              /* a node that has not reported after this time will not */
+#define EXPIRED_S   (30 * 24 * 3600) /* a job that slurmdbd has not known for this time is given up */
+#define WORK_AGAIN  3                /* a result: the work is tried again when it is due */
 
-static const unsigned retry_s[TRIES] = {0, 15, 45};
+static const unsigned retry_s[TRIES] = {0, 15, 45}; /* pause before each try, the first excepted */
 
-/* A record that this node has handed on, or is about to. */
-struct task {
+/* One job whose record this node has to move or to store. */
+struct work {
 	char key[OUTBOX_KEY_MAX];
-	bool left; /* nothing more is done with it here: the sweep's */
-	uint64_t due_ns;
-	uint64_t deadline_ns; /* until then the other nodes are waited for */
-	double pause_s;
-	unsigned tries;
-	unsigned failures; /* of earlier sweeps, for a reason of the job's own */
+	bool left;            /* nothing more is done with it here; it is left for the sweep */
+	uint64_t due_ns;      /* when it is tried next */
+	uint64_t deadline_ns; /* time up to which other nodes' records are waited for */
+	double pause_s;       /* time until the next try */
+	unsigned tries;       /* tries that failed */
+	unsigned failures;    /* earlier sweeps that failed for a reason of the job's own */
 };
 
-/* One process's work. The connection is that of one round, in which all that is due is stored. */
+/* The state of one process's command. A round stores all that is due, by one connection. */
 struct writer {
 	const struct writer_config *config;
-	struct turn *turn; /* NULL: a sweep has none */
+	struct turn *turn; /* NULL in a sweep */
 	struct spool spool;
-	const char *node;
-	struct account *account;
-	int slot;
-	bool broken;      /* slurmdbd takes nothing in this round */
-	unsigned in_row;  /* jobs that slurmdbd did not take, since it took one */
-	unsigned unmoved; /* records that the spool did not take, since it took one */
-	size_t left;      /* records that are left for the sweep, */
-	struct error why; /* and why the first of them is */
-	size_t lines;     /* in the log */
-	bool starved;     /* the outbox could not be read, or its records not be kept in mind */
-	size_t sorted;    /* tasks, from the first on, that are in the order of their keys */
+	const char *node;        /* this node's name; NULL in a sweep */
+	struct account *account; /* the round's connection; NULL: none yet */
+	int slot;                /* the round's permit to connect; -1: none */
+	bool broken;             /* slurmdbd takes nothing in this round */
+	unsigned in_row;         /* jobs that slurmdbd refused since it last took one */
+	unsigned unmoved;        /* records that the spool refused since it last took one */
+	size_t left;             /* records that are left for the sweep */
+	struct error why;        /* why the first of those is left */
+	size_t lines;            /* log lines so far */
+	bool starved;            /* the outbox could not be read, or there was no memory for its records */
+	size_t sorted;           /* length of the part of `work` that is sorted by key */
 	size_t count;
-	struct task *task;
+	struct work *work;
 	time_t swept; /* when the sweep began, by the spool's clock */
 	int result;
 	struct error *error;
@@ -81,7 +81,7 @@ static uint64_t later_ns(double seconds)
 	return clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
 }
 
-/* Logs what one job is left for; of many jobs the first lines, and then only their number (lines_end). */
+/* Logs why one job is left. Logs LINES_MAX lines in all; lines_end then logs how many are missing. */
 static void line_log(struct writer *writer, const char *text)
 {
 	if (++writer->lines <= LINES_MAX)
@@ -98,7 +98,7 @@ static void lines_end(struct writer *writer)
 	writer->why.text[0] = '\0';
 }
 
-/* Notes whether slurmdbd took a job. Returns false where it takes none: it is away, or not well. */
+/* Counts whether slurmdbd took a job. Returns false if it takes none: it is away, or refuses many in a row. */
 static bool row_count(struct writer *writer, int result)
 {
 	if (result == 0)
@@ -107,6 +107,7 @@ static bool row_count(struct writer *writer, int result)
 	return result != ACCOUNT_AWAY && writer->in_row < IN_ROW_MAX;
 }
 
+/* Stores a job by the round's connection, for which it takes a permit first. Notes if slurmdbd takes nothing. */
 static int round_store(struct writer *writer, const char *key, enum store_accept accept, struct error *error)
 {
 	int result;
@@ -133,7 +134,7 @@ static void round_end(struct writer *writer)
 	writer->in_row = 0;
 }
 
-/* Not all at once, for the end of a large array is the end of many jobs: stretched by the last digits of a clock. */
+/* Returns the delay before the first try, with a random part: when a large array ends, many jobs end together. */
 static double first_delay_s(const struct writer_config *config)
 {
 	double stretch = 1 + 0.5 * (double)(clock_monotonic_ns() % SECOND_NS) / SECOND_NS;
@@ -142,89 +143,87 @@ static double first_delay_s(const struct writer_config *config)
 }
 
 /*
- * Whether the job's merging is this node's. Returns 1 with what is to be seen of it; 0: another's, or it is done;
+ * Returns 1, with the job's files counted, if this node merges the job; 0 if another node does or the job is done; or
  * -errno.
  */
 static int is_mine(struct writer *writer, const char *key, struct job_files_view *ret_view, struct error *error)
 {
-	int result = job_files_look(&writer->spool, key, writer->node, ret_view, error);
+	int result = job_files_count(&writer->spool, key, writer->node, ret_view, error);
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
 	return ret_view->has_node && strcmp(ret_view->first, writer->node) == 0;
 }
 
-/* Counts a try that failed. Returns TASK_AGAIN, or WRITER_LEFT after the last one. */
-static int task_missed(struct writer *writer, struct task *task, struct error *reason)
+/* Counts a try that failed. Returns WORK_AGAIN, or WRITER_LEFT after the last try. */
+static int work_missed(struct writer *writer, struct work *work, struct error *reason)
 {
-	if (++task->tries < TRIES) {
-		task->pause_s = writer->config->first_delay_s ? retry_s[task->tries] : 1;
+	if (++work->tries < TRIES) {
+		work->pause_s = writer->config->first_delay_s ? retry_s[work->tries] : 1;
 		error_move(&writer->why, reason);
-		return TASK_AGAIN;
+		return WORK_AGAIN;
 	}
 	writer->left++;
 	error_move(&writer->why, reason);
 	return WRITER_LEFT;
 }
 
-/* Returns 0 (stored), TASK_AGAIN, WRITER_LEFT or -errno. */
-static int task_store(struct writer *writer, struct task *task, bool late, struct error *error)
+/* Returns 0 (stored), WORK_AGAIN, WRITER_LEFT or -errno. */
+static int work_store(struct writer *writer, struct work *work, bool overdue, struct error *error)
 {
 	struct error reason = {0};
-	int result = round_store(writer, task->key, late ? STORE_ALONE : STORE_COMPLETE, &reason);
+	int result = round_store(writer, work->key, overdue ? STORE_ALONE : STORE_COMPLETE, &reason);
 
-	if (result == 0 || (result == STORE_LEFT && late))
+	if (result == 0 || (result == STORE_LEFT && overdue))
 		return result;
 	if (result == STORE_LEFT)
-		return TASK_AGAIN;
+		return WORK_AGAIN;
 	if (result < 0 && result != ACCOUNT_AWAY && result != -EPROTO && result != -EBUSY)
 		return error_set(error, result, "%s", reason.text);
-	return task_missed(writer, task, &reason);
+	return work_missed(writer, work, &reason);
 }
 
-/*
- * Without a shared spool nobody who merges can ever see the files of other nodes than the first. Another node's record
- * is removed, if this one is of a node that is not the first.
- */
+/* Removes this node's record if it cannot be merged: without a shared spool only the job's first node's can. */
 static void record_discard(struct writer *writer, const struct job_files_view *view, const char *key)
 {
 	if (writer->spool.shared < 0 && view->nodes_of > 0 && strcmp(view->first, writer->node) != 0)
 		job_files_discard(&writer->spool, key, LOCK_WAIT_S);
 }
 
-static int task_try(struct writer *writer, struct task *task, struct error *error)
+/* Stores the job if this node merges it and its records are there or overdue. Returns as work_store. */
+static int work_try(struct writer *writer, struct work *work, struct error *error)
 {
-	bool late = writer->spool.shared < 0 || clock_monotonic_ns() >= task->deadline_ns;
+	bool overdue = writer->spool.shared < 0 || clock_monotonic_ns() >= work->deadline_ns;
 	struct job_files_view view = {0};
-	int result = is_mine(writer, task->key, &view, error);
+	int result = is_mine(writer, work->key, &view, error);
 
 	if (result == 0)
-		record_discard(writer, &view, task->key);
+		record_discard(writer, &view, work->key);
 	if (result <= 0)
 		return result;
-	return late || view.files >= view.nodes_of ? task_store(writer, task, late, error) : TASK_AGAIN;
+	return overdue || view.files >= view.nodes_of ? work_store(writer, work, overdue, error) : WORK_AGAIN;
 }
 
 /*
- * On the job's first node: merges and stores it once all nodes' files are there, or time is up. The others' files
- * arrive as their epilogs end: looked for ever more seldom. While slurmdbd takes nothing, no file is read for it.
- * Returns as task_store.
+ * Merges and stores a job on its first node, when all nodes' records are there or the deadline is over. Other nodes'
+ * records arrive when their epilogs end, so the pauses between two tries grow. While slurmdbd takes nothing, no file is
+ * read. Returns as work_store.
  */
-static int task_play(struct writer *writer, struct task *task, struct error *error)
+static int work_play(struct writer *writer, struct work *work, struct error *error)
 {
 	struct error none = {""};
 	int result;
 
 	if (!writer->broken)
-		turn_note(writer->turn, "the record \"%s\" into slurmdbd or \"%s\"", task->key,
+		turn_note(writer->turn, "the record \"%s\" into slurmdbd or \"%s\"", work->key,
 		          writer->config->site->spool);
-	result = writer->broken ? task_missed(writer, task, &none) : task_try(writer, task, error);
-	task->due_ns = later_ns(task->pause_s);
-	task->pause_s = fmin(task->pause_s * 1.5, PAUSE_MAX_S);
+	result = writer->broken ? work_missed(writer, work, &none) : work_try(writer, work, error);
+	work->due_ns = later_ns(work->pause_s);
+	work->pause_s = fmin(work->pause_s * 1.5, PAUSE_MAX_S);
 	return result;
 }
 
-/* The first of what went wrong is said by the process, the rest in the log. */
+/* Keeps the first error as the command's result, and logs further ones. */
 static void result_note(struct writer *writer, int result, const struct error *error)
 {
 	if (result < 0 && writer->result < 0)
@@ -233,50 +232,50 @@ static void result_note(struct writer *writer, int result, const struct error *e
 		writer->result = error_set(writer->error, result, "%s", error->text);
 }
 
-/* Where the outbox has become read-only what was stored stays there, and would be stored again and again. */
-static bool task_stays(const struct writer *writer, const struct task *task)
+/* Returns true if a stored record is still in the outbox, as in one that is read-only: it must not be stored again. */
+static bool work_stays(const struct writer *writer, const struct work *work)
 {
 	char name[FILES_NAME_MAX + 1];
 
-	return writer->spool.shared < 0 && outbox_name(task->key, writer->node, name) == 0 &&
+	return writer->spool.shared < 0 && outbox_name(work->key, writer->node, name) == 0 &&
 	       faccessat(writer->spool.outbox, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int key_compare(const void *key, const void *task)
+static int key_compare(const void *key, const void *work)
 {
-	return strcmp(key, ((const struct task *)task)->key);
+	return strcmp(key, ((const struct work *)work)->key);
 }
 
-static int task_compare(const void *left, const void *right)
+static int work_compare(const void *left, const void *right)
 {
-	return strcmp(((const struct task *)left)->key, ((const struct task *)right)->key);
+	return strcmp(((const struct work *)left)->key, ((const struct work *)right)->key);
 }
 
-static bool task_is_known(const struct writer *writer, const char *key)
+static bool work_is_known(const struct writer *writer, const char *key)
 {
 	return writer->sorted > 0 &&
-	       bsearch(key, writer->task, writer->sorted, sizeof(*writer->task), key_compare) != NULL;
+	       bsearch(key, writer->work, writer->sorted, sizeof(*writer->work), key_compare) != NULL;
 }
 
-static void tasks_sort(struct writer *writer)
+static void work_sort(struct writer *writer)
 {
 	if (writer->sorted < writer->count)
-		qsort(writer->task, writer->count, sizeof(*writer->task), task_compare);
+		qsort(writer->work, writer->count, sizeof(*writer->work), work_compare);
 	writer->sorted = writer->count;
 }
 
-static int task_add(struct writer *writer, const struct task *task)
+static int work_add(struct writer *writer, const struct work *work)
 {
-	struct task *bigger = memory_more(writer->task, writer->count, sizeof(*bigger));
+	struct work *bigger = memory_more(writer->work, writer->count, sizeof(*bigger));
 
 	if (!bigger)
 		return -ENOMEM;
-	writer->task = bigger;
-	writer->task[writer->count++] = *task;
+	writer->work = bigger;
+	writer->work[writer->count++] = *work;
 	return 0;
 }
 
-/* Returns whether that is an error of the spool's, which every other record would have too. */
+/* Returns true if the error is of the spool itself, so that every record would have it. */
 static bool is_spools(int result)
 {
 	static const int faults[] = {-ENOSPC, -EDQUOT, -EROFS, -EIO, -ESTALE, -EACCES, -EPERM};
@@ -287,7 +286,10 @@ static bool is_spools(int result)
 	return false;
 }
 
-/* Moves a record to the shared spool, unless that takes none. Returns 0 or -errno, mostly with the reason. */
+/*
+ * Moves a record to the shared spool, unless the spool has refused IN_ROW_MAX records in a row. Returns 0 or -errno;
+ * error has a message if the move was tried.
+ */
 static int record_move(struct writer *writer, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
                        struct error *error)
 {
@@ -297,15 +299,15 @@ static int record_move(struct writer *writer, const char *key, const char *node,
 		result = spool_move(&writer->spool, key, node, ret_key, error);
 	} else {
 		writer->left++;
-		error_set(&writer->why, 0, "the spool has taken none of the %d before", IN_ROW_MAX);
+		error_set(&writer->why, 0, "the spool took none of the %d records before it", IN_ROW_MAX);
 	}
 	writer->unmoved = result == 0 ? 0 : writer->unmoved + is_spools(result);
 	return result;
 }
 
 /*
- * Takes a record out of the outbox, where it can be: without a shared spool it is looked at when it is due. Returns 1:
- * there is more to be done with it, 0 or -errno.
+ * Moves a record to the shared spool, if there is one. Returns 1 if this node has to merge the job, or may have to; 0
+ * if not; or -errno.
  */
 static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX])
 {
@@ -324,66 +326,69 @@ static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX])
 	return result;
 }
 
+/* Moves a record to the shared spool, and adds work if this node may have to merge the job. Returns 0 or -ENOMEM. */
 static int record_begin(struct writer *writer, const char *key)
 {
-	struct task task = {.pause_s = 0.25};
+	struct work work = {.pause_s = 0.25};
 	int result;
 
-	strcpy(task.key, key);
+	strcpy(work.key, key);
 	if (writer->spool.shared >= 0)
 		turn_note(writer->turn, "the record \"%s\" into the spool \"%s\"", key, writer->config->site->spool);
-	result = record_take(writer, task.key);
+	result = record_take(writer, work.key);
 	if (result == 0 && writer->spool.shared >= 0)
 		return 0;
-	task.left = result <= 0;
-	task.due_ns = later_ns(first_delay_s(writer->config));
-	task.deadline_ns = later_ns(writer->config->collect_s);
-	return task_add(writer, &task);
+	work.left = result <= 0;
+	work.due_ns = later_ns(first_delay_s(writer->config));
+	work.deadline_ns = later_ns(writer->config->collect_s);
+	return work_add(writer, &work);
 }
 
-/* One task that is due. Returns whether more is to be done with it. */
-static bool round_step(struct writer *writer, struct task *task)
+/* Tries work that is due. Returns true if it stays in the list. */
+static bool round_step(struct writer *writer, struct work *work)
 {
 	struct error error = {0};
-	int result = task_play(writer, task, &error);
+	int result = work_play(writer, work, &error);
 
-	if (result == TASK_AGAIN)
+	if (result == WORK_AGAIN)
 		return true;
 	result_note(writer, result, &error);
-	task->left = result == WRITER_LEFT || task_stays(writer, task);
-	return task->left;
+	work->left = result == WRITER_LEFT || work_stays(writer, work);
+	return work->left;
 }
 
-/* All that is due. Returns when something is still to be done, or UINT64_MAX. */
+/* Tries all work that is due. Returns when the next is due; UINT64_MAX: there is none. */
 static uint64_t round_play(struct writer *writer)
 {
 	uint64_t now_ns = clock_monotonic_ns(), next_ns = UINT64_MAX;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < writer->count; i++) {
-		struct task task = writer->task[i];
+		struct work work = writer->work[i];
 
-		if (!task.left && task.due_ns <= now_ns && !round_step(writer, &task))
+		if (!work.left && work.due_ns <= now_ns && !round_step(writer, &work))
 			continue;
-		if (!task.left)
-			next_ns = task.due_ns < next_ns ? task.due_ns : next_ns;
-		writer->task[kept++] = task; /* in their order */
+		if (!work.left)
+			next_ns = work.due_ns < next_ns ? work.due_ns : next_ns;
+		writer->work[kept++] = work; /* stays sorted */
 	}
 	writer->count = writer->sorted = kept;
 	round_end(writer);
 	return next_ns;
 }
 
-static int outbox_look(void *context, const char *key, const char *node)
+/* A spool_visit. Returns 1 for a record of this node that is not in the list of work. */
+static int outbox_has_new(void *context, const char *key, const char *node)
 {
 	const struct writer *writer = context;
 
-	return strcmp(node, writer->node) == 0 && !task_is_known(writer, key);
+	return strcmp(node, writer->node) == 0 && !work_is_known(writer, key);
 }
 
+/* A spool_visit. Begins the work for a record of this node that is not in the list of work. */
 static int outbox_take(void *context, const char *key, const char *node)
 {
-	return outbox_look(context, key, node) ? record_begin(context, key) : 0;
+	return outbox_has_new(context, key, node) ? record_begin(context, key) : 0;
 }
 
 static int outbox_each(struct writer *writer, spool_visit visit)
@@ -391,7 +396,10 @@ static int outbox_each(struct writer *writer, spool_visit visit)
 	return spool_each(&writer->spool, writer->spool.outbox, visit, writer);
 }
 
-/* Takes what has come. A record that came after other site arguments were noted is not this writer's. */
+/*
+ * Calls visit for the records in the outbox. Does not if other site arguments were noted: new records are then for the
+ * writer that noted them.
+ */
 static int outbox_read(struct writer *writer, spool_visit visit)
 {
 	int result;
@@ -401,12 +409,12 @@ static int outbox_read(struct writer *writer, spool_visit visit)
 	if (result || !turn_is_ours(writer->turn))
 		return result;
 	result = outbox_each(writer, visit);
-	tasks_sort(writer);
+	work_sort(writer);
 	return result;
 }
 
-/* Until nothing is left to be done, with what comes into the outbox meanwhile. */
-static void work(struct writer *writer)
+/* Does all work until none is left, with records that come into the outbox meanwhile. */
+static void writer_run(struct writer *writer)
 {
 	for (;;) {
 		uint64_t next_ns;
@@ -418,7 +426,7 @@ static void work(struct writer *writer)
 		if (next_ns == UINT64_MAX)
 			return;
 		pause_s = ((double)next_ns - (double)clock_monotonic_ns()) / 1e9;
-		sleep_s(fmin(pause_s, LOOK_S));
+		sleep_s(fmin(pause_s, POLL_S));
 	}
 }
 
@@ -436,13 +444,13 @@ static int writer_end(struct writer *writer)
 {
 	lines_end(writer);
 	spool_close(&writer->spool);
-	free(writer->task);
+	free(writer->work);
 	return writer->result;
 }
 
 static bool more_came(struct writer *writer)
 {
-	return !writer->starved && outbox_read(writer, outbox_look) > 0;
+	return !writer->starved && outbox_read(writer, outbox_has_new) > 0;
 }
 
 int writer_drain(const struct writer_config *config, struct turn *turn, const char *node, struct error *error)
@@ -455,9 +463,9 @@ int writer_drain(const struct writer_config *config, struct turn *turn, const ch
 	result = writer_begin(config, turn, node, &writer, error);
 	if (result)
 		return result;
-	/* what came when we no longer looked, and whose writer found the turn taken, is seen after the release */
+	/* again after the release: a record may have come after the last read, whose own writer found the turn taken */
 	do {
-		work(&writer);
+		writer_run(&writer);
 		turn_leave(turn);
 	} while (more_came(&writer) && turn_take(turn, TURN_WRITER) == 0);
 	if (writer.starved && writer.result >= 0)
@@ -465,7 +473,7 @@ int writer_drain(const struct writer_config *config, struct turn *turn, const ch
 	return writer_end(&writer);
 }
 
-/* The time by the clock that dates the spool's files: a file server has its own. */
+/* Returns the time by the clock that dates the spool's files: a file server has its own. */
 static time_t spool_now(const struct spool *spool)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(spool);
@@ -476,7 +484,7 @@ static time_t spool_now(const struct spool *spool)
 	return clock >= 0 && futimens(clock, NULL) == 0 && fstat(clock, &status) == 0 ? status.st_mtime : time(NULL);
 }
 
-/* How old a file of the outbox is. One of the future is no young one: the clock that dated it was wrong. */
+/* Returns the age of a file in the outbox. A date in the future, by a wrong clock, counts by its distance from now. */
 static long long outbox_age_s(const struct writer *writer, const char *name)
 {
 	struct stat status;
@@ -486,7 +494,7 @@ static long long outbox_age_s(const struct writer *writer, const char *name)
 	return llabs((long long)time(NULL) - (long long)status.st_mtime);
 }
 
-/* Removes what writers that were killed have left in the outbox. */
+/* Removes temporary files that killed writers have left in the outbox. */
 static void outbox_tidy(const struct writer *writer)
 {
 	cleanup_closedir DIR *entries = files_entries(writer->spool.outbox);
@@ -497,6 +505,7 @@ static void outbox_tidy(const struct writer *writer)
 			unlinkat(writer->spool.outbox, entry->d_name, 0);
 }
 
+/* A spool_visit of a sweep. Moves a record to the shared spool, unless it may still have its own writer. */
 static int outbox_move(void *context, const char *key, const char *node)
 {
 	struct writer *writer = context;
@@ -513,30 +522,30 @@ static int outbox_move(void *context, const char *key, const char *node)
 	return 0;
 }
 
-/* They are gathered first, because looking at them removes them. */
+/* Gathers the jobs of a sweep. They are not stored at once, because that would change the directory that is read. */
 static int key_add(void *context, const char *key, const char *node)
 {
 	struct writer *writer = context;
-	struct task task = {.left = true, .failures = job_files_failures(&writer->spool, key)};
+	struct work work = {.left = true, .failures = job_files_failures(&writer->spool, key)};
 
 	(void)node;
-	if (writer->count > 0 && strcmp(writer->task[writer->count - 1].key, key) == 0)
+	if (writer->count > 0 && strcmp(writer->work[writer->count - 1].key, key) == 0)
 		return 0;
-	strcpy(task.key, key);
-	return task_add(writer, &task);
+	strcpy(work.key, key);
+	return work_add(writer, &work);
 }
 
-/* Jobs that could not be stored before come last, so that none of them holds up others. */
+/* Sorts jobs that could not be stored before to the end, so that they hold up no others. */
 static int sweep_compare(const void *left, const void *right)
 {
-	const struct task *a = left, *b = right;
+	const struct work *a = left, *b = right;
 
 	return a->failures != b->failures ? (a->failures > b->failures ? 1 : -1) : strcmp(a->key, b->key);
 }
 
 /*
- * Whether it is time for that job, and then which nodes may be missing. Its age is by the spool's clock; a file of the
- * future is no young one: the clock that dated it was wrong.
+ * Returns true if a job is old enough to be stored, with *ret_accept saying whether nodes may be missing. Ages are by
+ * the spool's clock. A date in the future, by a wrong clock, counts by its distance from now.
  */
 static bool is_ready(const struct writer *writer, const struct job_files_view *view, enum store_accept *ret_accept)
 {
@@ -552,16 +561,19 @@ static bool is_ready(const struct writer *writer, const struct job_files_view *v
 static int sweep_store(struct writer *writer, const char *key, struct job_files_view *view, struct error *reason)
 {
 	enum store_accept accept;
-	int result = job_files_look(&writer->spool, key, NULL, view, reason);
+	int result = job_files_count(&writer->spool, key, NULL, view, reason);
 
 	if (result)
 		return result;
 	if (!is_ready(writer, view, &accept))
-		return error_set(reason, WRITER_LEFT, "it is young, or not all of its nodes have reported");
+		return error_set(reason, WRITER_LEFT, "the job is young, or not all of its nodes have reported");
 	return store_job(&writer->spool, &writer->account, key, accept, 0, reason);
 }
 
-/* One job of the sweep: what is wrong with it is its own affair. Returns 0, WRITER_LEFT or ACCOUNT_AWAY. */
+/*
+ * Stores one job of the sweep. Returns 0, WRITER_LEFT (also for an error of the job's own, which does not stop the
+ * sweep) or ACCOUNT_AWAY.
+ */
 static int sweep_key(struct writer *writer, const char *key, struct error *error)
 {
 	struct job_files_view view = {.newest = writer->swept};
@@ -574,18 +586,19 @@ static int sweep_key(struct writer *writer, const char *key, struct error *error
 		job_files_fail(&writer->spool, key);
 	if (!row_count(writer, result))
 		return error_set(error, ACCOUNT_AWAY, "\"%s\" is kept%s: %s", key,
-		                 result == ACCOUNT_AWAY ? "" : ", and so is what comes after it", reason.text);
-	/* what slurmdbd has not taken for so long, it never will */
+		                 result == ACCOUNT_AWAY ? "" : ", and so are the jobs after it", reason.text);
+	/* slurmdbd will not take after a month what it has not taken before */
 	if (result && view.newest + EXPIRED_S < writer->swept && job_files_discard(&writer->spool, key, 0) == 0) {
 		log_error("\"%s\" could not be stored for a month and is removed: %s", key, reason.text);
 		return 0;
 	}
-	error_set(&line, 0, "\"%s\" is left: %s", key, reason.text);
+	error_set(&line, 0, "\"%s\" is left for the next sweep: %s", key, reason.text);
 	if (result < 0)
 		line_log(writer, line.text);
 	return result ? WRITER_LEFT : 0;
 }
 
+/* Moves the outbox's records to the shared spool, and gathers the jobs that are there. Returns 0 or -errno. */
 static int sweep_gather(struct writer *writer)
 {
 	struct spool *spool = &writer->spool;
@@ -601,7 +614,7 @@ static int sweep_gather(struct writer *writer)
 	if (!writer->config->only_moves)
 		result = spool_each(spool, spool->shared >= 0 ? spool->shared : spool->outbox, key_add, writer);
 	if (writer->count > 0)
-		qsort(writer->task, writer->count, sizeof(*writer->task), sweep_compare);
+		qsort(writer->work, writer->count, sizeof(*writer->work), sweep_compare);
 	return result;
 }
 
@@ -610,7 +623,7 @@ static int sweep_once(struct writer *writer, struct error *error)
 	int result = sweep_gather(writer);
 
 	for (size_t i = 0; i < writer->count && result >= 0; i++) {
-		result = sweep_key(writer, writer->task[i].key, error);
+		result = sweep_key(writer, writer->work[i].key, error);
 		writer->result = result ? result : writer->result;
 	}
 	round_end(writer);

@@ -1,8 +1,9 @@
 /*
- * Writer: brings records from the outbox to where they are seen, as mpi-wait-node's "drain" and "sweep".
+ * Writer: moves records from the outbox to the spool, merges each job's, and stores them. It runs mpi-wait-node's
+ * "drain" and "sweep".
  *
- * Nothing leaves outbox or spool before slurmdbd has committed it (or, with sink=file, before it lies in <spool>/done).
- * No connection is held while it waits for anything.
+ * A record is removed from outbox and spool only after slurmdbd has committed it, or, with sink=file, after it lies in
+ * <spool>/done. The writer holds no connection while it waits.
  */
 #pragma once
 
@@ -15,12 +16,12 @@
 
 struct writer_config {
 	const struct site *site;
-	const char *outbox;     /* NULL: OUTBOX_DIRECTORY */
-	unsigned first_delay_s; /* from the job's end to the first try, jitter of half of it added */
-	unsigned collect_s;     /* how long the first node waits for the others */
-	bool at_once;           /* a sweep: no regard to age, and again until nothing is left or 20 s have passed */
-	bool partial;           /* take jobs of which nodes are missing too, whatever their age */
-	bool only_moves;        /* a sweep: no further than from this node's outbox to the shared spool */
+	const char *outbox;     /* path of the outbox; NULL: OUTBOX_DIRECTORY */
+	unsigned first_delay_s; /* time from the job's end to the first try; up to half of it is added at random */
+	unsigned collect_s;     /* how long the job's first node waits for the other nodes' records */
+	bool at_once;           /* a sweep: ignore records' age, and sweep until nothing is left, for 20 s at most */
+	bool partial;           /* store jobs with missing nodes too, whatever their age */
+	bool only_moves;        /* a sweep: only move records from this node's outbox to the shared spool */
 };
 
 #define WRITER_DEFAULTS                             \
@@ -31,13 +32,13 @@ struct writer_config {
 #define WRITER_LEFT STORE_LEFT /* something was left for the next sweep */
 
 /*
- * Brings on every record in this node's outbox, and those that come meanwhile, each right after its job's end here.
- * Does nothing where another process of this node does that already: what is in the outbox when this is called, one of
- * them sees. One that does it by other site arguments takes no more, and is waited for. Whatever may hang (users'
- * names, the outbox, the spool, slurmdbd) is used after the turn is taken: however many jobs end, one process hangs.
- * Returns 0, WRITER_LEFT or -errno.
+ * Moves and stores the records in this node's outbox, and those that come meanwhile. Does nothing if another process of
+ * this node has the turn: either that one or this one sees every record that is in the outbox now. A holder with other
+ * site arguments takes no further records, and is waited for. Calls that may hang (lookups of users, the outbox, the
+ * spool, slurmdbd) are made only with the turn held: however many jobs end, only one process hangs. Returns 0,
+ * WRITER_LEFT or -errno.
  */
 int writer_drain(const struct writer_config *config, struct turn *turn, const char *node, struct error *error);
 
-/* Everything that is old enough, with one connection, each job by itself. Returns 0, WRITER_LEFT or -errno. */
+/* Stores each job that is old enough, by one connection. Returns 0, WRITER_LEFT or -errno. */
 int writer_sweep(const struct writer_config *config, struct error *error);

@@ -101,8 +101,8 @@ def test_dry_run_says_and_changes_nothing(node: Node) -> None:
     changed, held = node.snapshot(), node.held()
     done = node.restore("--dry-run")
     assert done.returncode == 2
-    assert 'policy0/scaling_max_freq: "2000000" would be put back to "2400000"' in done.stderr
-    assert "policy0/scaling_max_freq: owner 65534:65534 mode 0600 would be put back to 0:0 0644" in done.stderr
+    assert 'cpufreq policy0/scaling_max_freq: "2000000" would be put back to "2400000"' in done.stderr
+    assert "cpufreq policy0/scaling_max_freq: owner 65534:65534 mode 0600 would be put back to 0:0 0644" in done.stderr
     assert "1 orphaned domains (nothing is changed): 2 settings would be put back" in done.stderr
     assert (node.snapshot(), node.held()) == (changed, held)
     done = node.restore()
@@ -160,7 +160,7 @@ def test_who_takes_a_domain_puts_it_back_first(node: Node, alive: bool) -> None:
     if alive:
         assert first.tell("set 0 1000000")[0] == -116
         assert first.tell("change 0 1000000 2400000") == (
-            -116, "policy0/scaling_max_freq: another has it now; not changed")
+            -116, "cpufreq policy0/scaling_max_freq: another step has it now; not changed")
         assert first.tell("holds 0")[0] == 0 and first.tell("holds 1")[0] == 1
         first.do("set 1 1400000", "end")
         first.stop()
@@ -168,7 +168,7 @@ def test_who_takes_a_domain_puts_it_back_first(node: Node, alive: bool) -> None:
     assert node.restore().returncode == 0
     assert node.read(0, "scaling_max_freq") == "1600000" and node.read(1, "scaling_max_freq") == "2400000"
     second.do("end")
-    assert "job 7 step 0 held it; what it changed is undone, and its lease of it has ended" in second.stop()
+    assert "cpufreq policy0: reverted the changes of job 7 step 0 and ended its lease" in second.stop()
     assert node.snapshot() == before
 
 
@@ -226,7 +226,7 @@ def test_a_full_disk_means_no_change(node: Node) -> None:
     holder.do("take 0")
     node.run("mount", "-o", "remount,size=200k", "/run")
     node.run("sh", "-c", "dd if=/dev/zero of=/run/fill bs=4k 2>/dev/null")
-    assert holder.tell("take 1") == (-28, "cpufreq/policy1: No space left on device; not taken")
+    assert holder.tell("take 1") == (-28, "cpufreq policy1: No space left on device; not taken")
     assert holder.tell("change 1 1000000 2400000")[0] < 0
     assert node.snapshot() == before
     holder.do(*script(GIVEN)[1:])

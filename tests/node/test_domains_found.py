@@ -32,7 +32,7 @@ def test_what_somebody_else_has_set_since_is_left_alone(node: Node) -> None:
     done = node.restore()
     assert done.returncode == 0 and "2 left alone" in done.stderr
     for name, what in (("policy1", "its value"), ("policy0", "its owner")):
-        assert f"{name}/scaling_max_freq: somebody else has changed {what} since; left alone" in done.stderr
+        assert f"cpufreq {name}/scaling_max_freq: {what} was changed by somebody else since; left alone" in done.stderr
     assert node.read(1, "scaling_max_freq") == "2000000"
     assert node.held() == []
 
@@ -43,7 +43,7 @@ def test_another_driver_is_left_alone(node: Node) -> None:
     holder.stop(kill=True)
     node.simulation.control(show={"scaling_driver": "amd-pstate-epp"})
     done = node.restore()
-    assert done.returncode == 0 and "policy0 has another driver by now; nothing to undo" in done.stderr
+    assert done.returncode == 0 and "cpufreq policy0: the driver has changed; nothing to undo" in done.stderr
     assert (node.read(0, "scaling_max_freq"), node.held()) == ("1000000", [])
 
 
@@ -94,12 +94,12 @@ def test_a_setting_below_ours_is_told_from_a_cap(node: Node) -> None:
         if cap:
             node.simulation.control(cap={"0": 1_200_000})
             done = node.restore()
-            assert "a cap holds it at 1200000; 2400000 is asked for again" in done.stderr
+            assert "a cap holds it at 1200000; 2400000 applies when the cap ends" in done.stderr
             node.simulation.control(cap={"0": 0})
             assert node.snapshot() == before
         else:
             node.write(0, "scaling_max_freq", 1_200_000)
-            assert "somebody else has changed its value since" in node.restore().stderr
+            assert "its value was changed by somebody else since" in node.restore().stderr
             assert node.read(0, "scaling_max_freq") == "1200000"
             node.write(0, "scaling_max_freq", 2_400_000)
 
@@ -122,7 +122,7 @@ def test_a_firmware_cap_is_not_taken_for_a_setting(node: Node) -> None:
     holder = node.holder(7)
     holder.do("take 0")
     assert holder.tell("change 0 1000000 1400000") == (
-        -11, "policy0/scaling_max_freq: a cap holds the clock, so that what was set cannot be read; not changed")
+        -11, "cpufreq policy0/scaling_max_freq: a cap holds the clock down, so the setting cannot be read; not changed")
     holder.do("end")
     holder.stop()
     node.simulation.control(firmware={"0": 0})
@@ -134,7 +134,7 @@ def test_what_was_changed_since_it_was_decided_on_is_not_changed(node: Node) -> 
     holder = node.holder(7)
     holder.do("take 0")
     assert holder.tell("change 0 1000000 2000000") == (
-        -11, "policy0/scaling_max_freq: it was changed since it was read; not changed")
+        -11, "cpufreq policy0/scaling_max_freq: the value has changed since it was read; not changed")
     holder.do("end")
     holder.stop()
     assert node.snapshot() == before
@@ -151,7 +151,7 @@ def test_a_holder_of_an_earlier_boot_changed_nothing_in_this(node: Node) -> None
     file.write_text(older)
     done = node.restore()
     assert done.returncode == 0
-    assert "policy0: held by job 7 step 0 of an earlier boot, nothing to undo" in done.stderr
+    assert "cpufreq policy0: held by job 7 step 0 of an earlier boot; nothing to undo" in done.stderr
     assert (node.snapshot(), node.held()) == (changed, [])
     file.write_text(older)
     later = node.holder(8)

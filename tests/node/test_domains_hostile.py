@@ -72,7 +72,7 @@ def flipped(file: Path) -> None:
     file.write_bytes(text)
 
 
-MALFORMED = "no such file of ours, or of a version that this release does not know"
+MALFORMED = "not a domain's file, or one of a version that this release does not know"
 OTHERWISE = "a wrong checksum"
 NO_RANGE = "no range of kHz"
 NOT_OURS = "a file that is not ours to change"
@@ -123,10 +123,10 @@ def test_a_hostile_file_is_refused(orphan: tuple[Node, Path], what: str) -> None
     held = {name: now for name, now in node.snapshot().items() if name.startswith("policy0/")}
     for done in (node.restore(), node.driver("epilog", 7)):
         assert done.returncode == 1
-        assert f"cpufreq/policy0: {message}" in done.stderr and REFUSED in done.stderr, done.stderr
+        assert f"cpufreq policy0: {message}" in done.stderr and REFUSED in done.stderr, done.stderr
     later = node.holder(8)
     result, text = later.tell("take 0")
-    assert result < 0 and text.startswith(f"cpufreq/policy0: {message}") and text.endswith("; not taken")
+    assert result < 0 and text.startswith(f"cpufreq policy0: {message}") and text.endswith("; not taken")
     finish(later)
     now = node.snapshot()
     assert {name: now[name] for name in held} == held
@@ -184,11 +184,12 @@ def test_what_cannot_be_put_back_stays_noted(orphan: tuple[Node, Path]) -> None:
     for _ in range(2):
         done = node.restore()
         assert done.returncode == 1 and "2 failed" in done.stderr
-        assert "policy0/scaling_max_freq: its value: Input/output error; it stays noted" in done.stderr
+        assert ("cpufreq policy0/scaling_max_freq: owner: Input/output error; the next restore tries again"
+                in done.stderr)
         assert node.read(0, "scaling_max_freq") == "2000000" and len(node.held()) == 2
     later = node.holder(8)
     assert later.tell("take 0") == (
-        -5, "cpufreq/policy0: job 7 step 0 holds it and cannot be undone; not taken")
+        -5, "cpufreq policy0: the changes of job 7 step 0 cannot be reverted; not taken")
     finish(later)
     node.simulation.control(deny=[])
     assert node.restore().returncode == 0

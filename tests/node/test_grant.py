@@ -266,7 +266,7 @@ def test_a_thread_that_is_stuck_does_not_keep_the_step_from_ending(node: Node) -
         wait_for(lambda: len(waits_of(step)) == 1)
         log = step.exit()
         assert step.process.returncode == 0
-        assert log.count("the lease's thread does not answer; what it holds is left to the epilog") == 2
+        assert log.count("the lease's thread does not answer; the epilog restores what it holds") == 2
     assert (node.snapshot(), node.held()) == (before, [])
 
 
@@ -325,5 +325,5 @@ def test_a_step_takes_its_cores_from_whoever_had_them(node: Node) -> None:
             assert first.ask("0 low 0")[0] == 4  # over
             assert second.ask("0 low 0") == (DONE, 1)
             assert first.exit() == "" and second.limits() == (LEAST, MOST)
-            assert "policy0: job 7 step 0 held it; what it changed is undone" in second.exit()
+            assert "cpufreq policy0: reverted the changes of job 7 step 0" in second.exit()
     assert (node.snapshot(), node.held()) == (before, [])

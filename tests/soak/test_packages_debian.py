@@ -165,8 +165,8 @@ def test_removal_and_purge_leave_a_working_slurm_and_nothing_else(fresh: Site) -
     assert "unrecognized option" in fresh.run("srun --mpi-wait-policy=nap true", check=False).stdout
     assert "ours: " in fresh.read("/etc/mpi-wait/policies/nap.json")
     # The spool was made by hand, and is removed by hand.
-    fresh.run(f"apt-get -q -y purge {installed} && sed -i /spank_mpi_wait/d /etc/slurm/plugstack.conf"
-              " && rm -r /shared/mpi-wait")
+    fresh.run("apt-get -q -y purge 'spank-mpi-wait*' libmpiwait mpi-wait-tools"
+              " && sed -i /spank_mpi_wait/d /etc/slurm/plugstack.conf && rm -r /shared/mpi-wait")
     restart(fresh)
     left = fresh.run("find / -xdev \\( -iname '*mpi-wait*' -o -iname '*mpi_wait*' -o -iname '*mpiwait*' \\) "
                      "-not -path '/root/*' -not -path '/run/*'").stdout

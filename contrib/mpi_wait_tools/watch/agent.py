@@ -32,7 +32,7 @@ SEARCH_EVERY = 5  # looks: the processes of a large node are many
 
 PROCESSES_MAX, SEGMENTS_MAX = 65536, 64
 ENVIRONMENT_MAX = 1 << 21
-SPARE = 1000  # INHERITED_SPARE of preload/process/inherited.h
+SPARE = 1000  # INHERITED_SPARE of preload/contract/config_format.h
 _SEGMENT = re.compile(rb"(?:^|;)segment=([0-9]{1,9}):([0-9]{1,20}):([0-9]{1,20});task=([0-9]{1,9})(?:;|$)")
 _STEPS = {0xFFFFFFFB: "batch", 0xFFFFFFFA: "interactive", 0xFFFFFFFC: "extern"}
 

@@ -37,7 +37,7 @@ json_t *record_csv_write(enum csv_outcome outcome)
 	return json_string(names[outcome]);
 }
 
-/* A name of another release has failed. */
+/* Returns the outcome with that name. A name that this release does not know counts as CSV_FAILED. */
 static enum csv_outcome outcome_find(const char *name)
 {
 	int outcome = CSV_WRITTEN;

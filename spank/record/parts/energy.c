@@ -8,9 +8,9 @@
 #define DROPPED_SHOWN   16
 #define GAPS_MAX        1000000
 #define NOT_COUNTED_MAX 16
-#define UJ_MAX          INT64_MAX /* as a zone of the accumulator has: 292 years at a kilowatt */
+#define UJ_MAX          INT64_MAX /* the accumulator's bound for a zone: 292 years at a kilowatt */
 
-/* "package-1", and "package-1/dram" for a part of it. */
+/* Returns the zone's name, "package-1"; a part of a package as "package-1/dram". */
 static json_t *zone_name(const struct energy_window *window, const struct energy_zone *zone)
 {
 	for (uint32_t i = 0; i < window->zone_count; i++)
@@ -20,7 +20,7 @@ static json_t *zone_name(const struct energy_window *window, const struct energy
 	return json_string(zone->name);
 }
 
-/* The zones that were not whole at the window's end. */
+/* Returns [[zone, why], ...] for the zones that did not count at the window's end. */
 static json_t *dropped_write(const struct energy_window *window)
 {
 	json_t *dropped = json_array();
@@ -57,7 +57,7 @@ void record_energy_lacks_gpus(json_t *json)
 	json_object_set_new(json, "not_counted", json_pack("[s]", "gpus"));
 }
 
-/* A newer release may name more that it did not count. */
+/* Reads "not_counted". Passes over names that this release does not know: a newer one may add some. */
 static bool not_counted_read(const json_t *json, struct record_energy *ret_energy)
 {
 	const json_t *part;
@@ -74,7 +74,7 @@ static bool not_counted_read(const json_t *json, struct record_energy *ret_energ
 	return true;
 }
 
-/* Zones as the kernel and we name them: [[zone, why], ...]. */
+/* Reads [[zone, why], ...]. */
 static bool dropped_read(const json_t *json, const char *node, json_t *ret_dropped)
 {
 	char name[2 * RAPL_NAME_MAX], why[16];
@@ -111,7 +111,7 @@ static bool zones_read(json_t *zones, struct record_energy *ret_energy)
 	return json_is_object(zones);
 }
 
-/* Returns false where it is none that a node reads: then it is simulated. */
+/* Returns false if no release reads that source from real counters: the energy is simulated. */
 static bool source_read(const char *source, char ret_source[16])
 {
 	static const char *const known[] = {"rapl", "hwmon", "cray"};

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define DEVICES_MAX PROCESSORS_MAX /* of a node, and numbers of devices */
+#define DEVICES_MAX PROCESSORS_MAX /* most devices in a node, and largest number of one */
 #define UJ_MAX      INT64_MAX
 #define SIMULATED   "simulated"
 #define MIXED       "mixed"
@@ -20,38 +20,40 @@ static uint32_t given_count(const struct processors *given)
 	return count;
 }
 
-/* The sum over the job's devices. */
+/* Sum over the job's devices on one node. */
 struct tally {
 	uint32_t counted;
 	uint64_t uj;
 	const char *why;
-	const char *source; /* of the devices that count, "mixed" where they differ; NULL: none counts */
+	const char *source; /* source of the devices that count, "mixed" if they differ; NULL: none counts */
 	json_t *devices;
 };
 
-/* No device that is in a computer for its computing draws less, even when idle. */
+/* Least power of a device for computing, idle or not, in W. */
 #define LEAST_W UINT64_C(1)
 
 /*
- * Returns true if the counter cannot be so low: with persistence mode off it begins anew whenever no process uses the
- * device, between the job's begin and end too.
+ * Returns true if the counter advanced by less than the device can have used. Without persistence mode it restarts
+ * whenever no process uses the device, which can happen between the job's begin and end.
  */
 static bool is_too_low(const struct meter *meter, const struct meter *later)
 {
 	return later->energy_uj - meter->energy_uj < LEAST_W * (later->mark - meter->mark);
 }
 
-/* Why a device does not count; NULL: it does. later: at the end, NULL: it did not go on. */
+/*
+ * Returns why a device does not count, NULL if it does. later: its meter at the job's end, NULL if that did not go on.
+ */
 static const char *loss_of(const struct gpus_window *window, const struct meter *meter, const struct meter *later)
 {
 	if (!later)
-		return window->to->why[0] ? window->to->why : "a GPU's counter began anew, or is gone";
+		return window->to->why[0] ? window->to->why : "a GPU's counter restarted, or is gone";
 	if (later->is_split || meter->is_split)
 		return meter->source == METER_NVML ? "a GPU is split between jobs" : "a GPU shares another's counter";
-	return is_too_low(meter, later) ? "a GPU's counter began anew: is persistence mode off?" : NULL;
+	return is_too_low(meter, later) ? "a GPU's counter restarted: is persistence mode off?" : NULL;
 }
 
-/* Returns what devices of both sources are by. either may be NULL. */
+/* Returns the source of devices of two sources; either may be NULL. */
 static const char *source_with(const char *source, const char *other)
 {
 	if (!source || !other)
@@ -155,7 +157,7 @@ static bool devices_read(const json_t *rows, const char *node, json_t *ret_devic
 	return true;
 }
 
-/* A source that no node of this release writes is taken for a model's. */
+/* Returns the source with that name. One that this release does not write counts as simulated. */
 static const char *source_known(const char *source)
 {
 	static const char *const known[] = {"nvml", "rsmi", MIXED};
@@ -166,7 +168,7 @@ static const char *source_known(const char *source)
 	return SIMULATED;
 }
 
-/* Simulated is all of a sum in which something is. */
+/* Returns the source of a sum, which is simulated if a part of it is. */
 static const char *source_sum(const char *sum, const char *from)
 {
 	if (sum && from && (strcmp(sum, SIMULATED) == 0 || strcmp(from, SIMULATED) == 0))

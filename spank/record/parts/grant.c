@@ -24,7 +24,7 @@ json_t *record_grant_write(const struct record_grant *grant)
 	                 whole_json(grant->low_us, JSON_COUNT_MAX));
 }
 
-/* A few words of ours. */
+/* Returns true if the reason is short and has only the characters that our own reasons have. */
 static bool why_ok(const char *why)
 {
 	return why[0] && strlen(why) < RECORD_GRANT_WHY_MAX && characters_ok(why, JSON_LETTERS JSON_DIGITS " '-=,.");

@@ -61,7 +61,7 @@ static json_t *sums_print(const struct sums *sums)
 	return NULL;
 }
 
-/* A scope of which one meter has no figure has none. */
+/* A scope is left out if one of its meters did not go on. */
 json_t *record_meters_write(const struct meters *from, const struct meters *to, const struct energy_window *powercap)
 {
 	struct sums sums = {.has = {{false}}};

@@ -1,9 +1,9 @@
 /*
- * Sources of energy beside the one that a job's joules are of, each with its scope, in records. Written by a node,
- * read, added up over nodes, printed in the job's. Pure.
+ * Meters in records: sources of energy other than the one that the job's joules come from, each with its scope. Written
+ * by a node, read, added up over nodes, printed for the job. Pure.
  *
- * A node's: {SOURCE: {SCOPE: uj, ...}, ...}, of whole nodes, absent where there is no other source. The source powercap
- * is among them where the joules are of another one.
+ * A node writes {SOURCE: {SCOPE: uj, ...}, ...} for the whole node; nothing if it has no other source. powercap is
+ * among them if the joules come from another source.
  */
 #pragma once
 
@@ -13,21 +13,28 @@
 
 #include "spank/energy/meters.h"
 
-#define RECORD_SOURCES (METER_SOURCE_COUNT + 1) /* powercap is the last one */
+#define RECORD_SOURCES (METER_SOURCE_COUNT + 1) /* the meters' sources, and powercap as the last one */
 
-/* The joules that each source told of each scope, on one node or of a job. Zeros: it told nothing. */
+/* Joules by source and scope, of one node or a job. Zeros: that source has no figure for that scope. */
 struct record_meters {
 	uint32_t nodes[RECORD_SOURCES][METER_SCOPE_COUNT];
 	double joules[RECORD_SOURCES][METER_SCOPE_COUNT];
 };
 
-/* Sums what meters advanced, for each source but NVML, and what powercap's zones used (NULL: not read). NULL: nothing.
+/*
+ * Returns a node's "meters": how far the meters of each source but NVML advanced from `from` to `to`, and the energy of
+ * powercap's zones (NULL: not read). Returns NULL if there is nothing to tell.
  */
 json_t *record_meters_write(const struct meters *from, const struct meters *to, const struct energy_window *powercap);
 
-/* From "meters" of a node, hostile input; absent: none. Returns whether it is what a node writes; zeros before. */
+/*
+ * Reads a node's "meters", hostile input; absent is none. *ret_meters must be zeroed. Returns true if a node can have
+ * written it.
+ */
 bool record_meters_read(const json_t *json, struct record_meters *ret_meters);
+
+/* Adds the meters of a node to *sum. */
 void record_meters_add(struct record_meters *sum, const struct record_meters *from);
 
-/* [{"source", "scope", "joules", "nodes"}, ...]; NULL only without memory. */
+/* Returns [{"source", "scope", "joules", "nodes"}, ...]; NULL only without memory. */
 json_t *record_meters_print(const struct record_meters *sum);

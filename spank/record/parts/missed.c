@@ -2,7 +2,7 @@
 
 #include "spank/base/json.h"
 
-/* By enum mpiwait_note. */
+/* Names in the record, by enum mpiwait_note. */
 static const char *const names[] = {
 #define MISSED(name, ...) #name,
 #include "spank/record/record_fields.def"

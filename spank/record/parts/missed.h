@@ -1,5 +1,5 @@
 /*
- * Processes that are not among a job's ranks, and why, as its record has them: their own claim. Pure.
+ * Processes that are not among a job's ranks, and why: counts in its record, claimed by the processes themselves. Pure.
  */
 #pragma once
 
@@ -10,18 +10,21 @@
 #include "preload/contract/notes.h"
 
 #define RECORD_MISSED_MAX \
-	1000000 /* processes of one step and node, for each reason: more is no claim that can be true */
+	1000000 /* bound of the processes of one step and node for each reason: a claim above it cannot be true */
 
+/* Counts of missed processes, by enum mpiwait_note. */
 struct record_missed {
 	uint64_t processes[MPIWAIT_NOTES];
 };
 
-/* Reads the page of notes, which the job's user may write at the same time. */
+/* Copies the counts from the page of notes, which the job's user may write at the same time, and bounds them. */
 void record_missed_take(const struct mpiwait_notes *page, struct record_missed *ret_missed);
 
-/* Returns what a step's file and record.schema.json have; NULL where no process was missed. */
+/* Returns "missed" as a step's file and record.schema.json have it, or NULL if no process was missed. */
 json_t *record_missed_print(const struct record_missed *missed);
 
-/* Adds a step's "missed", hostile input; without one nothing. Returns true if it is what a node writes. */
+/* Adds a step's "missed", hostile input, to *sum; NULL adds nothing. Returns true if a node can have written it. */
 bool record_missed_read(const json_t *json, struct record_missed *sum);
+
+/* Adds the counts of *from to *sum. */
 void record_missed_add(struct record_missed *sum, const struct record_missed *from);

@@ -1,4 +1,4 @@
-/* How numbers are read from a node's record, and printed in the job's. */
+/* Numbers: how they are read from a node's record, and printed in the job's. */
 #pragma once
 
 #include "spank/base/json.h"
@@ -11,7 +11,7 @@
 
 #define RECORD_SECONDS_MAX 1e12
 
-/* What the line will say of it: 15 digits. */
+/* Returns the value as the printed line will have it: rounded to 15 digits. */
 static inline double number_printed(double value)
 {
 	char digits[32];
@@ -20,13 +20,13 @@ static inline double number_printed(double value)
 	return strtod(digits, NULL);
 }
 
-/* An integer as long as it is one that every reader of JSON can hold. */
+/* Returns a JSON integer if every reader of JSON can hold the value exactly (below 2^53), else a real. */
 static inline json_t *number_whole(double value)
 {
 	return fabs(value) < 9007199254740992.0 ? json_integer((json_int_t)value) : json_real(number_printed(value));
 }
 
-/* Rounded to so many decimals; without a fraction it is printed as an integer. */
+/* Returns the value rounded to `decimals`; as a JSON integer if it has no fraction. */
 static inline json_t *number(double value, int decimals)
 {
 	double scale = pow(10, decimals);
@@ -35,24 +35,25 @@ static inline json_t *number(double value, int decimals)
 	return rounded == floor(rounded) ? number_whole(rounded) : json_real(number_printed(rounded));
 }
 
+/* Returns seconds to the millisecond. */
 static inline json_t *record_seconds(double value)
 {
 	return number(value < RECORD_SECONDS_MAX ? value : RECORD_SECONDS_MAX, 3);
 }
 
-/* The same of microseconds, as times are in a node's record, and always with a fraction. */
+/* Returns microseconds, which a node's record has, as seconds to the millisecond, and always as a JSON real. */
 static inline json_t *record_seconds_real(double microseconds)
 {
 	return json_real(number_printed(round(microseconds / 1e3) / 1e3));
 }
 
-/* A node's integer, cut to the most that its reader takes. */
+/* Returns a node's integer, cut to the most that its reader takes. */
 static inline json_t *whole_json(uint64_t value, int64_t most)
 {
 	return json_integer(value < (uint64_t)most ? (json_int_t)value : most);
 }
 
-/* A node's integer that lies in [0, most]. */
+/* Reads a node's integer. Returns true if it lies in [0, most]. */
 static inline bool whole_of(const json_t *value, int64_t most, double *ret_value)
 {
 	uint64_t whole;

@@ -4,7 +4,7 @@
 #include "spank/record/parts/number.h"
 
 #define MILLIWATTS_MAX 1000000000000LL
-#define MISSING_MAX    0.01 /* of a part: two nodes' parts do not end at the same moment */
+#define MISSING_MAX    0.01 /* share of a part that may be unknown: two nodes' parts do not end at the same moment */
 
 static json_t *part_write(const struct power_part *part)
 {
@@ -48,7 +48,10 @@ void record_power_begin(struct sum_power *sum, double start_s, double end_s, uin
 	sum->parts.count = sum->parts.length_s > 0 ? parts : 0;
 }
 
-/* What a node's watts are to be multiplied by. Sampling takes its time, so that without gaps the joules are truer. */
+/*
+ * Returns the factor by which a node's watts become the job's. Without gaps it scales the samples to own_j: the joules
+ * are more exact than samples, which take their time.
+ */
 static double own_of(const struct record_power *power, double length_s, double all_j, double own_j)
 {
 	double sampled_j = 0;

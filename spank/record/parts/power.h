@@ -1,8 +1,9 @@
 /*
- * Power over time in records: written by a node, read from its record, added up over nodes, printed in the job's. Pure.
+ * Power over time in records: written by a node, read, added up over nodes, printed for the job. Pure.
  *
- * The job's time is cut into equal parts, as many as the node with most of them has. A node counts from its own begin
- * to its own end, by its clock, with the job's part of its energy; one that was not sampled, with its mean.
+ * The job's time is cut into equal parts, as many as the node with most of them has. Each node contributes from its own
+ * begin to its own end, by its own clock, the job's part of its power; a node that was not sampled contributes its
+ * mean.
  */
 #pragma once
 
@@ -12,30 +13,36 @@
 
 #include "spank/energy/power.h"
 
-/* A node's: the whole node's watts in equal parts of its time in the job, negative: not known. */
+/* Mean power of the whole node in equal parts of its time in the job. */
 struct record_power {
-	uint32_t count; /* 0: not sampled */
-	float watts[POWER_PARTS_MAX];
+	uint32_t count;               /* number of parts; 0: the node was not sampled */
+	float watts[POWER_PARTS_MAX]; /* negative: unknown */
 };
 
-/* The job's, once it has begun: part.count 0 where no node was sampled. */
+/* Power of the job while nodes are added. parts.count is 0 if no node was sampled. */
 struct sum_power {
 	double start_s;
 	struct power_parts parts;
 };
 
-/* The whole node's mW, null for a part of which less than half is known. NULL: it was not sampled. Sorts the points. */
+/*
+ * Returns the whole node's mW, null for each part of which less than half is known; NULL if the node was not sampled.
+ * Sorts the curve's points.
+ */
 json_t *record_power_write(struct power_curve *curve);
 
-/* From the node's "power_mw", hostile input; absent or null: none. Returns whether it is what a node writes. */
+/* Reads a node's "power_mw", hostile input; absent or null is none. Returns true if a node can have written it. */
 bool record_power_read(const json_t *json, struct record_power *ret_power);
 
-/* The job's time, in so many parts, as many as the node with most of them has; nothing is added yet. */
+/* Cuts the job's time into `parts` parts, the most that any of its nodes has. Nothing is added yet. */
 void record_power_begin(struct sum_power *sum, double start_s, double end_s, uint32_t parts);
 
-/* One node, which used all_j, own_j of them for the job in that time. Without gaps its parts are own_j in all. */
+/*
+ * Adds one node, which used all_j joules from start_s to end_s, own_j of them for the job. If the node's curve has no
+ * gap, its parts sum up to own_j.
+ */
 void record_power_add(struct sum_power *sum, const struct record_power *power, double start_s, double end_s,
                       double all_j, double own_j);
 
-/* The job's "power_w"; NULL where nothing is known. */
+/* Returns the job's "power_w", or NULL if no part is known. */
 json_t *record_power_print(const struct sum_power *sum);

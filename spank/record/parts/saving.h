@@ -1,9 +1,9 @@
 /*
- * Saving in records: the power in looks and beside them (spank/energy/saving.h), written by a node, read from its
- * record, added up over nodes, printed in the job's. Pure.
+ * Saving in records: the power in looks and beside them (spank/energy/saving.h). Written by a node, read, added up over
+ * nodes, printed for the job. Pure.
  *
- * All nodes of a job look at the same time, at the same phases of the program. So their errors are no chance apart, and
- * are added up.
+ * All nodes of a job look at the same moments, and therefore at the same phases of the program. Their errors are not
+ * independent, and are added up linearly.
  */
 #pragma once
 
@@ -16,36 +16,42 @@
 #define RECORD_SAVING_SHARED "shared with other jobs"
 #define RECORD_SAVING_OTHERS "the joules are by other counters"
 
-/* The looks of a node or a job. Zeros: no look was seen. */
+/* Looks of a node or a job. Zeros: no look was seen. */
 struct record_saving {
-	size_t nodes;    /* of which it is known */
-	double looks;    /* of the node that has most */
-	double look_w;   /* summed over nodes, as are the next two */
-	double beside_w; /* mean power beside looks */
-	double error_w;  /* half of the 95 % interval of beside_w */
-	bool at_least;   /* ranks slept in looks, too */
-	char why[65];    /* of a node of which nothing is known; "": there is none */
+	size_t nodes;    /* nodes whose power in looks is known */
+	double looks;    /* looks read, by the node that has most */
+	double look_w;   /* mean power in looks, summed over nodes */
+	double beside_w; /* mean power beside looks, summed over nodes */
+	double error_w;  /* half of the 95 % interval of beside_w, summed over nodes */
+	bool at_least;   /* ranks slept in looks too: the saving is a lower bound */
+	char why[65];    /* why a node does not know its saving; "": all nodes do */
 };
 
-/* By how much longer steps are in which ranks sleep, as a part of them, and half of its 95 % interval. */
+/* How much longer steps are because ranks sleep, as a part of their length. */
 struct record_saving_cost {
 	bool known;
-	double longer;
-	double error;
+	double longer; /* 0.01: one percent longer */
+	double error;  /* half of the 95 % interval of longer */
 };
 
 /*
- * A node's: {"looks", "look_mw", "beside_mw", "error_mw", "at_least"}, or {"why"}; NULL: no look was seen, or no
- * memory. refusal: why the node tells nothing of what it saw; NULL where it does.
+ * Returns a node's {"looks", "look_mw", "beside_mw", "error_mw", "at_least"} or {"why"}; NULL if no look was seen, or
+ * without memory. refusal: why the node must not tell what it saw; NULL: it may.
  */
 json_t *record_saving_write(const struct saving *saving, const char *refusal);
 
-/* From a node's "saving", hostile input; absent: none. *ret_saving is zeros before. Returns whether a node writes so.
+/*
+ * Reads a node's "saving", hostile input; absent is none. *ret_saving must be zeroed. Returns true if a node can have
+ * written it.
  */
 bool record_saving_read(const json_t *json, struct record_saving *ret_saving);
 
+/* Adds the looks of a node to *sum. */
 void record_saving_add(struct record_saving *sum, const struct record_saving *node);
 
-/* Sets "saved" in the job's energy, or "saved_why"; nothing where no look was seen. */
+/*
+ * Sets "saved" or "saved_why" in the job's energy; nothing if no look was seen. reported: the job's nodes in the
+ * record.
+ */
 void record_saving_print(json_t *energy, const struct record_saving *sum, size_t reported,
                          const struct record_saving_cost *cost);

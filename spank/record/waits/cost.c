@@ -2,8 +2,8 @@
 
 #include "spank/record/parts/number.h"
 
-#define SUM_MAX    INT64_C(1000000000000000000) /* 1e12 s */
-#define DEVIATIONS 2                            /* half of a 95 % interval */
+#define SUM_MAX    INT64_C(1000000000000000000) /* bound of a sum in us: 1e12 s */
+#define DEVIATIONS 2                            /* standard deviations in half of a 95 % interval */
 
 void record_cost_add(struct record_cost *sum, const struct record_cost *more)
 {

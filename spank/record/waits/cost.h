@@ -1,10 +1,9 @@
 /*
- * What sleeping in waits cost: how much longer the periods of calls slept in were than those of the same calls in
- * looks, in which no rank of the job sleeps, as the ranks measured it. Pure.
+ * Cost: by how much the periods of calls slept in were longer than the periods of the same calls in looks, in which no
+ * rank of the job sleeps. The ranks measure it. Pure.
  *
- * A node's: "cost": {"slept_us", "more_us", "deviation_us", "windows", "slowdown_ppm"}, absent where nothing was
- * compared. Invariant: more_us lies within -slept_us and slept_us, deviation_us within 0 and slept_us; all are whole
- * numbers.
+ * A node writes "cost": {"slept_us", "more_us", "deviation_us", "windows", "slowdown_ppm"}, and nothing if nothing was
+ * compared. Invariant: |more_us| and deviation_us are at most slept_us; all are whole numbers.
  */
 #pragma once
 
@@ -12,31 +11,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define COST_PPM 1000000 /* of all there is */
+#define COST_PPM 1000000 /* parts per million: the whole */
 
-/* Of one thread, or of all of a rank, a node or a job. Zeros: nothing was compared. */
+/* Cost of one thread, or summed over a rank, a node or a job. Zeros: nothing was compared. */
 struct record_cost {
-	double slept_us;     /* sum of the periods of calls slept in that were compared */
-	double more_us;      /* how much longer these were in all than those looked at; negative: shorter */
-	double deviation_us; /* standard deviation of more_us; ranks see the same periods, so theirs are added up */
-	double windows;      /* looks that were compared with, the most of any thread */
-	double slowdown_ppm; /* what slowdown= allows, the most of any rank; 0: there is no account */
+	double slept_us;     /* sum of the compared periods of calls slept in */
+	double more_us;      /* how much longer these were in all than those in looks; negative: shorter */
+	double deviation_us; /* standard deviation of more_us; added up, since ranks see the same periods */
+	double windows;      /* looks compared with, by the thread that has most */
+	double slowdown_ppm; /* slowdown= of the rank that allows most; 0: no account */
 };
 
-/* Adds another part's. */
+/* Adds the cost of another thread, rank or node. */
 void record_cost_add(struct record_cost *sum, const struct record_cost *more);
 
-/* Sets it in a step's "wait" on a node, cut to what its reader takes; nothing where nothing was compared. */
+/* Sets "cost" in a node's "wait" of a step, cut to what its reader takes; nothing if nothing was compared. */
 void record_cost_write(json_t *wait, const struct record_cost *cost);
 
-/* Adds what a step's "wait" has, hostile input; absent: nothing. Returns whether it is what a node writes. */
+/* Adds "cost" of a step's "wait", hostile input; absent adds nothing. Returns true if a node can have written it. */
 bool record_cost_read(const json_t *wait, struct record_cost *sum);
 
-/* As a part of the periods slept in, and half of its 95 % interval. Returns false where nothing was compared. */
+/*
+ * Returns the cost as a part of the periods slept in, and half of its 95 % interval: two standard deviations. Returns
+ * false if nothing was compared.
+ */
 bool record_cost_part(const struct record_cost *cost, double *ret_longer, double *ret_error);
 
 /*
- * Sets it in the job's, in percent of the periods; nothing where nothing was compared. The error is half the width of
- * the 95 % interval: two standard deviations.
+ * Sets "cost" in the job's "wait", in percent of the periods slept in, with half of the 95 % interval as its error;
+ * nothing if nothing was compared.
  */
 void record_cost_print(json_t *wait, const struct record_cost *sum);

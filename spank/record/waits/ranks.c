@@ -12,7 +12,7 @@
 
 #define QUANTILES 101
 #define EXTREMES  16
-#define RUNS_MAX  4096 /* more would not fit */
+#define RUNS_MAX  4096 /* more rows would not fit */
 
 void record_rank_write(json_t *ranks, const struct record_rank *rank, uint64_t wait_us, uint64_t asleep_us)
 {
@@ -25,7 +25,9 @@ void record_rank_write(json_t *ranks, const struct record_rank *rank, uint64_t w
 	json_array_append_new(ranks, row);
 }
 
-/* [rank, wait_us] of the first rank of a list that waits less (sign 1) or more (sign -1) than all others. */
+/*
+ * Returns [rank, wait_us] of the rank that waits least (sign 1) or most (sign -1), the first in the list of equal ones.
+ */
 static json_t *extreme(const json_t *ranks, int sign)
 {
 	const json_t *rank, *best = json_array_get(ranks, 0);
@@ -82,7 +84,7 @@ static bool seconds_read(const json_t *value, double *ret_seconds)
 	return good;
 }
 
-/* [rank, wait_us], of a rank that is not listed */
+/* Reads [rank, wait_us] of a rank that is not listed. */
 static bool extreme_read(const json_t *value, struct record_rank *ret_rank)
 {
 	*ret_rank = (struct record_rank){.world = WORLD_NONE, .task = -1};
@@ -90,7 +92,7 @@ static bool extreme_read(const json_t *value, struct record_rank *ret_rank)
 	       ret_rank->rank <= RECORD_RANK_MAX && seconds_read(json_array_get(value, 1), &ret_rank->wait_s);
 }
 
-/* [rank, wait_us, asleep_us] or [rank, wait_us, asleep_us, world, task] */
+/* Reads [rank, wait_us, asleep_us] or [rank, wait_us, asleep_us, world, task]. */
 static bool rank_read(const json_t *value, struct record_rank *ret_rank)
 {
 	size_t numbers = json_array_size(value);
@@ -199,7 +201,7 @@ static int rank_compare_world(const void *left, const void *right)
 	return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/* One world, seen whole and once, is listed by rank, whatever steps its ranks came by. */
+/* Returns true if the ranks are those of one complete world: 0, 1, ... up to its size, each once, by whatever steps. */
 static bool is_one_world(const struct record_ranks *sum, double world)
 {
 	if (sum->count == 0 || sum->omitted > 0 || (double)sum->count != world)
@@ -226,7 +228,7 @@ json_t *record_rank_print(int32_t rank, double wait_s, const char *node)
 	return json_pack("{s:i, s:o, s:s}", "rank", rank, "s", record_seconds(wait_s), "node", node);
 }
 
-/* Where there are several worlds, a number alone says nothing. */
+/* Returns one rank; with its world, and without an ambiguous number, if there are several worlds. */
 static json_t *rank_print(const struct record_ranks *ranks, const struct record_rank *rank,
                           const struct record_names *names)
 {
@@ -270,7 +272,10 @@ static json_t *quantiles_print(const struct record_ranks *sum)
 	return json;
 }
 
-/* The ranks that wait most (sign 1) or least (sign -1), the farthest first; of two alike, the first in the list. */
+/*
+ * Returns the EXTREMES ranks that wait most (sign 1) or least (sign -1), the farthest first; of equal ones, the first
+ * in the list.
+ */
 static json_t *extremes_print(const struct record_ranks *sum, const struct record_names *names, int sign)
 {
 	const struct record_rank *extreme[EXTREMES];
@@ -298,8 +303,10 @@ static json_t *extremes_print(const struct record_ranks *sum, const struct recor
 	return json;
 }
 
-/* Where each rank of the list ran: by block or cyclically it is a row for each node. NULL: all on one node, or too many
- * rows. */
+/*
+ * Returns the nodes of the listed ranks as runs: by block or cyclically, one row per node. NULL: one node, or too many
+ * rows.
+ */
 static json_t *places_print(const struct record_ranks *sum, const struct record_names *names)
 {
 	cleanup_free struct run *runs = NULL;

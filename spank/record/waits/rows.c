@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX    (MPIWAIT_CALLS + 2)          /* of any table */
-#define PROFILE_MAX INT64_C(4611686018427387904) /* 2^62, as slots.c adds up to */
+#define ROWS_MAX    (MPIWAIT_CALLS + 2)          /* most rows that any table shows */
+#define PROFILE_MAX INT64_C(4611686018427387904) /* 2^62, the bound of slots.c */
 #define OTHER       "other"
-#define PHASE       "phase" /* what those are called that the program numbered */
+#define PHASE       "phase" /* row name of phases that the program numbered */
 
 enum type {
 	COUNT = 1,
-	SECONDS, /* to the millisecond */
-	TIME,    /* to the microsecond */
-	PART,    /* of the time before */
-	BURNED,  /* always with a fraction */
-	LONGEST, /* seconds, the largest in place of the sum */
-	MOST,    /* the same, and whose it is */
+	SECONDS, /* seconds, to the millisecond */
+	TIME,    /* seconds, to the microsecond */
+	PART,    /* part of the column before it */
+	BURNED,  /* seconds, always with a fraction */
+	LONGEST, /* seconds, merged as the largest */
+	MOST,    /* as LONGEST, with the rank that it belongs to */
 };
 
 struct column {
@@ -38,15 +38,15 @@ static const struct column phases[ROW_NUMBERS] = {
 static const struct column sites[ROW_NUMBERS] = {{"waits", COUNT}, {"wait_s", SECONDS}, {"max", MOST}};
 
 static const struct {
-	const char *key; /* in a node's record */
+	const char *key; /* key of the table in a node's record */
 	const struct column *column;
-	size_t order, next; /* the columns by which the largest come first */
-	size_t read;        /* so many rows a node may write, */
-	size_t room;        /* so many are told apart while they are added up, */
-	size_t kept;        /* and written and printed; 0: as many as the record has room for */
-	int64_t most;       /* that a node may write as a number */
-	bool takes_other;   /* a node may have written of others */
-	bool has_rest;      /* what is not kept is one row more */
+	size_t order, next; /* columns that rows are sorted by, largest first */
+	size_t read;        /* most rows that a node may write */
+	size_t room;        /* most named rows while they are added up */
+	size_t kept;        /* most named rows written and printed; 0: as the record's detail says */
+	int64_t most;       /* largest number that a node may write */
+	bool takes_other;   /* a node may write a row of all others */
+	bool sums_others;   /* rows beyond `kept` are summed in one */
 } kinds[ROWS_KINDS] = {
         [ROWS_CALLS] = {"calls", calls, 2, 2, MPIWAIT_CALLS + 1, MPIWAIT_CALLS + 1, 0, RECORD_US_MAX, true, true},
         [ROWS_PROFILE] = {"profile", profile, 1, 3, MPIWAIT_CALLS, MPIWAIT_CALLS + 1, 0, PROFILE_MAX, false, true},
@@ -55,7 +55,7 @@ static const struct {
         [ROWS_SITES] = {"sites", sites, 1, 1, 24 + 1, ROWS_SITE_MAX - 1, 24, RECORD_US_MAX, false, true},
 };
 
-static const struct record_row other = {.place = ROW_PHASE_OTHER, .most_rank = -1};
+static const struct record_row other = {.where = ROW_PHASE_OTHER, .most_rank = -1};
 
 static bool is_named(const struct record_row *row)
 {
@@ -64,17 +64,20 @@ static bool is_named(const struct record_row *row)
 
 static bool is_same(const struct record_row *a, const struct record_row *b)
 {
-	return a->place == b->place && strcmp(a->name, b->name) == 0 && strcmp(a->call, b->call) == 0 &&
+	return a->where == b->where && strcmp(a->name, b->name) == 0 && strcmp(a->call, b->call) == 0 &&
 	       strcmp(a->build_id, b->build_id) == 0;
 }
 
 void row_phase(struct record_row *row, int32_t level)
 {
-	row->place = level;
+	row->where = level;
 	strcpy(row->name, level != ROW_PHASE_NONE && level != ROW_PHASE_OTHER ? PHASE : "");
 }
 
-/* There is always room for what is in no phase, and for all others. NULL: no memory. */
+/*
+ * Returns the row equal to *wanted; makes it if there is none. If the named rows are full, returns the row of all
+ * others. NULL: no memory.
+ */
 static struct record_row *row_find(enum rows_kind kind, struct record_rows *rows, const struct record_row *wanted)
 {
 	struct record_row *row;
@@ -101,7 +104,7 @@ static struct record_row *row_find(enum rows_kind kind, struct record_rows *rows
 
 void row_add(enum rows_kind kind, struct record_row *sum, const struct record_row *more)
 {
-	/* nobody reads a sum of a profile's again */
+	/* a profile's sums are printed, and never read again */
 	double most = kind == ROWS_PROFILE ? INFINITY : (double)kinds[kind].most;
 
 	for (size_t i = 0; i < ROW_NUMBERS; i++) {
@@ -146,7 +149,7 @@ void rows_free(struct record_rows *rows)
 		free(rows->row);
 }
 
-/* Largest first, and what is of all others after what has a name. */
+/* Orders rows: named ones first, each group largest first. */
 static int row_compare(const void *left, const void *right, void *kind)
 {
 	const struct record_row *a = *(const struct record_row *const *)left,
@@ -160,50 +163,53 @@ static int row_compare(const void *left, const void *right, void *kind)
 	for (size_t i = 0; i < 2; i++)
 		if (a->number[order[i]] != b->number[order[i]])
 			return a->number[order[i]] < b->number[order[i]] ? 1 : -1;
-	return by_name != 0 ? by_name : (a->place > b->place) - (a->place < b->place);
+	return by_name != 0 ? by_name : (a->where > b->where) - (a->where < b->where);
 }
 
-/* Those to show, so many and, as *rest, the others. Returns how many these are; none where no phase has a number. */
+/*
+ * Chooses the `most` named rows to show, and sums all others in *others. Returns the number of shown rows; 0 for
+ * phases if the program named none.
+ */
 static size_t rows_choose(enum rows_kind kind, const struct record_rows *rows, size_t most,
-                          const struct record_row *shown[ROWS_MAX], struct record_row *rest)
+                          const struct record_row *shown[ROWS_MAX], struct record_row *others)
 {
 	size_t count = 0, kept = 0;
-	bool has_rest = false;
+	bool has_others = false;
 
-	*rest = other;
+	*others = other;
 	for (size_t i = 0; i < rows->count; i++) {
 		const double *number = rows->row[i].number;
 
-		if (kind != ROWS_CALLS || number[1] > 0 || number[2] > 0) /* else it waited on no node */
+		if (kind != ROWS_CALLS || number[1] > 0 || number[2] > 0) /* the function waited on some node */
 			shown[count++] = &rows->row[i];
 	}
 	qsort_r(shown, count, sizeof(shown[0]), row_compare, &kind);
 	if (kind == ROWS_PHASES && count > 0 && !is_named(shown[0]))
 		return 0;
 	for (size_t i = 0; i < count; i++) {
-		if (is_named(shown[i]) ? i < most : shown[i]->place == ROW_PHASE_NONE) {
+		if (is_named(shown[i]) ? i < most : shown[i]->where == ROW_PHASE_NONE) {
 			shown[kept++] = shown[i];
 			continue;
 		}
-		row_add(kind, rest, shown[i]);
-		if (kinds[kind].has_rest && !has_rest)
-			shown[kept++] = rest;
-		has_rest = true;
+		row_add(kind, others, shown[i]);
+		if (kinds[kind].sums_others && !has_others)
+			shown[kept++] = others;
+		has_others = true;
 	}
 	return kept;
 }
 
 static const char *row_name(enum rows_kind kind, const struct record_row *row, char buffer[16])
 {
-	if (kind != ROWS_PHASES || row->place == ROW_PHASE_OTHER)
+	if (kind != ROWS_PHASES || row->where == ROW_PHASE_OTHER)
 		return is_named(row) ? row->name : OTHER;
-	if (row->place == ROW_PHASE_NONE)
+	if (row->where == ROW_PHASE_NONE)
 		return "none";
-	snprintf(buffer, 16, "%d", (int)row->place);
+	snprintf(buffer, 16, "%d", (int)row->where);
 	return buffer;
 }
 
-/* Without the classes at the end that no call was in. */
+/* Returns the sizes without the empty classes at the end. */
 static json_t *sizes_write(const double *sizes)
 {
 	json_t *json = json_array();
@@ -216,16 +222,16 @@ static json_t *sizes_write(const double *sizes)
 	return json;
 }
 
-/* As a node writes it. */
+/* Returns a row as a node writes it. */
 static json_t *row_json(enum rows_kind kind, const struct record_row *row)
 {
 	bool named = is_named(row);
-	json_t *json = kind == ROWS_SITES ? json_pack("[s, s, I, s]", row->name, row->build_id, named ? row->place : 0,
+	json_t *json = kind == ROWS_SITES ? json_pack("[s, s, I, s]", row->name, row->build_id, named ? row->where : 0,
 	                                              named ? row->call : OTHER)
 	                                  : json_array();
 
 	if (kind == ROWS_PHASES)
-		json_array_append_new(json, json_integer(row->place));
+		json_array_append_new(json, json_integer(row->where));
 	for (size_t i = 0; i < ROW_NUMBERS && kinds[kind].column[i].name; i++) {
 		json_array_append_new(json, json_integer((json_int_t)row->number[i]));
 		if (kinds[kind].column[i].type == MOST)
@@ -255,7 +261,7 @@ static bool function_read(enum rows_kind kind, const char *name, struct record_r
 
 	if (is_other ? !kinds[kind].takes_other : !function_ok(name))
 		return false;
-	snprintf(ret_row->name, sizeof(ret_row->name), "%s", is_other && kinds[kind].has_rest ? "" : name);
+	snprintf(ret_row->name, sizeof(ret_row->name), "%s", is_other && kinds[kind].sums_others ? "" : name);
 	return true;
 }
 
@@ -269,7 +275,7 @@ static bool site_read(const json_t *json, struct record_row *ret_row)
 	    !integer_of(json_array_get(json, 2), INT64_MAX, &offset) ||
 	    !text_of(json_array_get(json, 3), ret_row->call, sizeof(ret_row->call), JSON_LETTERS "_"))
 		return false;
-	ret_row->place = (int64_t)offset;
+	ret_row->where = (int64_t)offset;
 	return function_ok(ret_row->call) || strcmp(ret_row->call, OTHER) == 0;
 }
 
@@ -307,7 +313,7 @@ static bool numbers_read(enum rows_kind kind, const json_t *json, size_t at, str
 	return json_array_size(json) == at;
 }
 
-/* name: the row's key in an object. */
+/* Reads one row and adds it to *sum. name: the row's key if the table is an object. */
 static bool row_read(enum rows_kind kind, const char *name, const json_t *json, struct record_rows *sum)
 {
 	double sizes[MPIWAIT_SIZES] = {0};
@@ -338,7 +344,7 @@ bool rows_read(enum rows_kind kind, const json_t *wait, struct record_rows *sum)
 	return true;
 }
 
-/* NULL: nothing to say. */
+/* Returns column i as the job's record has it; NULL leaves it out. */
 static json_t *number_print(enum type type, const struct record_row *row, size_t i, const struct record_names *names)
 {
 	double value = type == PART ? fmin(row->number[i], row->number[i - 1]) : row->number[i];
@@ -354,7 +360,7 @@ static json_t *number_print(enum type type, const struct record_row *row, size_t
 	return number(fmin(value / 1e6, RECORD_SECONDS_MAX), type == TIME || type == PART ? 6 : 3);
 }
 
-/* The key of a size is the least number of bytes in its class. */
+/* Returns the calls by size. A key is the least number of bytes in its class. */
 static json_t *sizes_print(const double *sizes)
 {
 	json_t *json = json_object();
@@ -375,7 +381,7 @@ static json_t *site_print(const struct record_row *row)
 
 	if (is_named(row)) {
 		json_object_set_new(json, "module", json_string(row->name));
-		json_object_set_new(json, "offset", json_sprintf("0x%" PRIx64, (uint64_t)row->place));
+		json_object_set_new(json, "offset", json_sprintf("0x%" PRIx64, (uint64_t)row->where));
 	}
 	object_set_some(json, "build_id", json_string(row->build_id));
 	json_object_set_new(json, "call", json_string(is_named(row) ? row->call : OTHER));
@@ -394,13 +400,13 @@ static json_t *row_print(enum rows_kind kind, const struct record_row *row, cons
 	return json;
 }
 
-/* names: those of a job; NULL: as a node writes it. */
+/* Sets the table in `wait`. names: of the job's nodes; NULL: the table is written as a node writes it. */
 static void rows_set(enum rows_kind kind, json_t *wait, const struct record_rows *rows, size_t most,
                      const struct record_names *names, bool with_sizes)
 {
 	const struct record_row *shown[ROWS_MAX];
-	struct record_row rest;
-	size_t count = rows_choose(kind, rows, most, shown, &rest);
+	struct record_row others;
+	size_t count = rows_choose(kind, rows, most, shown, &others);
 	json_t *table = kind == ROWS_SITES || (kind == ROWS_PHASES && !names) ? json_array() : json_object();
 	char buffer[16];
 

@@ -1,19 +1,22 @@
 /*
- * Runs: ascending numbers in few words, where they stand at equal distances: [first, count], or [first, count,
- * distance] where that is not 1. A name may stand before them. Pure.
+ * Runs: ascending numbers at equal distances, in few words: [first, count], or [first, count, distance] if the distance
+ * is not 1. A name may stand in front. Pure.
  */
 #pragma once
 
 #include <jansson.h>
 #include <stddef.h>
 
-/* Zeros: none yet. */
+/* A run under construction. Zeros: empty. */
 struct run {
 	size_t first, last, count, distance;
 };
 
-/* Takes one more number; ends the run first, as a row, where it does not belong to it. name: NULL for none. */
+/*
+ * Adds a number, greater than those before it. If it does not continue the run, appends the run to `rows` as a row and
+ * begins a new one. name: put in front of the row; NULL: none.
+ */
 void run_add(json_t *rows, struct run *run, size_t number, const char *name);
 
-/* Ends the run, if there is one, as a row. */
+/* Appends the run to `rows`, unless it is empty, and empties it. */
 void run_end(json_t *rows, struct run *run, const char *name);

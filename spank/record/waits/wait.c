@@ -3,17 +3,17 @@
 #include "spank/record/parts/number.h"
 #include "spank/record/waits/worlds.h"
 
-#define SUM_MAX   INT64_C(1000000000000000000) /* 1e12 s */
-#define FORECASTS WAIT_FORECAST_naps           /* from here on sums are in an object of their own */
+#define SUM_MAX   INT64_C(1000000000000000000) /* bound of a sum in us: 1e12 s */
+#define FORECASTS WAIT_FORECAST_naps           /* sums from here on are members of an object */
 
 enum type { TYPE_positive, TYPE_count, TYPE_seconds };
 enum print { EVER, COUNTED, AFTER };
 enum need { NEEDED, MAYBE };
 
 static const struct {
-	const char *group; /* the object that it is in; "": the wait's */
-	const char *name;  /* in the job's record */
-	const char *key;   /* in a node's */
+	const char *group; /* object that has the sum; "": "wait" itself */
+	const char *name;  /* name in the job's record */
+	const char *key;   /* name in a node's record */
 	enum type type;
 	enum print print;
 	enum need need;
@@ -26,7 +26,7 @@ static const struct {
         [WAIT_SAMPLED_CPU_S] = {"", "", "sampled_cpu_us", TYPE_seconds, EVER, NEEDED},
 #define FORECAST(name, type, presence, by, since, csv, text, key) {"forecast", #name, #key, TYPE_##type, EVER, MAYBE},
 #include "spank/record/record_fields.def"
-/* As in preload/contract/stats.h, by bit. */
+/* Hooks and flags: in the order of their bits in preload/contract/stats.h. */
 #define HOOK(name, type, ...) {"hooks", #name, #name, TYPE_##type, COUNTED, MAYBE},
 #include "spank/record/record_fields.def"
 #define FLAG(name, type, ...) {"flags", #name, #name, TYPE_##type, COUNTED, MAYBE},
@@ -40,7 +40,7 @@ bool record_wait_is_time(enum wait_sum sum)
 	return sum < FORECASTS && sums[sum].type == TYPE_seconds;
 }
 
-/* Those that are not 0, as an object. */
+/* Sets the sums from `first` to before `end` that are not 0, as an object. */
 static void group_write(json_t *wait, int first, int end, const uint64_t numbers[])
 {
 	json_t *json = json_object();
@@ -91,7 +91,7 @@ static void sum_add(struct record_wait *wait, int sum, double more)
 	wait->sum[sum] = fmin(wait->sum[sum] + more, sum < FORECASTS ? INFINITY : (double)JSON_COUNT_MAX);
 }
 
-/* Names of another release are passed over. */
+/* Reads the sums. Passes over names that this release does not know. */
 static bool sums_read(const json_t *json, struct record_wait *wait)
 {
 	for (int i = 0; i < WAIT_SUMS; i++) {
@@ -100,7 +100,7 @@ static bool sums_read(const json_t *json, struct record_wait *wait)
 		int64_t most = i < FORECASTS ? SUM_MAX : JSON_COUNT_MAX;
 		double number;
 
-		if (i == WAIT_unseen || i == WAIT_doubtful) /* these are ranks */
+		if (i == WAIT_unseen || i == WAIT_doubtful) /* these count ranks */
 			most = RECORD_RANK_MAX;
 		if (group && !json_is_object(group))
 			return false;
@@ -148,8 +148,8 @@ void record_wait_add(struct record_wait *sum, const struct record_wait *from, ui
 	sum->size = fmax(sum->size, from->size);
 	for (int i = 0; i < WAIT_SUMS; i++)
 		sum_add(sum, i, from->sum[i]);
-	for (int place = 0; place < MPIWAIT_PLACES; place++)
-		sum->place_bytes[place] += from->place_bytes[place];
+	for (int locality = 0; locality < MPIWAIT_PLACES; locality++)
+		sum->place_bytes[locality] += from->place_bytes[locality];
 	record_cost_add(&sum->cost, &from->cost);
 }
 

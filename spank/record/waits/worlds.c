@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX 64 /* of the job's table, and of runs of numbers in a row */
+#define ROWS_MAX 64 /* most rows of the job's table, and most runs of numbers in a row */
 
 uint32_t record_worlds_put(json_t *wait, uint64_t launch, uint32_t size)
 {
@@ -109,7 +109,7 @@ bool record_worlds_known(const struct record_ranks *ranks)
 	return known;
 }
 
-/* Parts of one world are alike; without a launch, only in one step. */
+/* Orders parts of worlds. Equal ones are parts of one world; without a launch, only if they are of one step. */
 static int part_compare(const struct record_world *a, const struct record_world *b)
 {
 	if (a->launch != b->launch)
@@ -151,7 +151,10 @@ static int order_of_number(const void *left, const void *right)
 	return (a->node > b->node) - (a->node < b->node);
 }
 
-/* Makes one of neighbours that are parts of one world. joined: by the place that a part had, its world's. */
+/*
+ * Joins neighbours that are parts of one world. Returns the number of worlds; joined[former index of a part] becomes
+ * the index of its world.
+ */
 static size_t parts_merge(struct record_world *world, size_t parts, uint32_t *joined)
 {
 	size_t count = 0;
@@ -165,45 +168,47 @@ static size_t parts_merge(struct record_world *world, size_t parts, uint32_t *jo
 		} else {
 			world[count++] = part;
 		}
-		joined[part.place] = (uint32_t)count - 1;
+		joined[part.former] = (uint32_t)count - 1;
 	}
 	return count;
 }
 
-static void rank_move(struct record_rank *rank, const uint32_t *joined, const uint32_t *place)
+static void rank_move(struct record_rank *rank, const uint32_t *joined, const uint32_t *sorted)
 {
 	if (rank->world != WORLD_NONE)
-		rank->world = place[joined[rank->world]];
+		rank->world = sorted[joined[rank->world]];
 }
 
-/* Makes the worlds out of their parts, in the order in which they began, and tells the ranks. Needs memory. */
+/*
+ * Joins the parts of worlds, sorts the worlds by begin, and updates the ranks' indexes. Returns false without memory.
+ */
 static bool parts_join(struct record_ranks *ranks)
 {
 	size_t parts = ranks->world_count;
-	uint32_t *joined = memory_array(parts + 1, sizeof(*joined)), *place = memory_array(parts + 1, sizeof(*place));
-	bool made = joined && place;
+	uint32_t *joined = memory_array(parts + 1, sizeof(*joined)), *sorted = memory_array(parts + 1, sizeof(*sorted));
+	bool made = joined && sorted;
 
 	for (size_t i = 0; made && i < parts; i++)
-		ranks->world[i].place = (uint32_t)i;
+		ranks->world[i].former = (uint32_t)i;
 	if (made) {
 		qsort(ranks->world, parts, sizeof(ranks->world[0]), order_of_parts);
 		ranks->world_count = parts_merge(ranks->world, parts, joined);
 		for (size_t i = 0; i < ranks->world_count; i++)
-			ranks->world[i].place = (uint32_t)i;
+			ranks->world[i].former = (uint32_t)i;
 		qsort(ranks->world, ranks->world_count, sizeof(ranks->world[0]), order_of_begin);
 		for (size_t i = 0; i < ranks->world_count; i++)
-			place[ranks->world[i].place] = (uint32_t)i;
+			sorted[ranks->world[i].former] = (uint32_t)i;
 		for (size_t i = 0; i < ranks->count; i++)
-			rank_move(&ranks->rank[i], joined, place);
-		rank_move(&ranks->min, joined, place);
-		rank_move(&ranks->max, joined, place);
+			rank_move(&ranks->rank[i], joined, sorted);
+		rank_move(&ranks->min, joined, sorted);
+		rank_move(&ranks->max, joined, sorted);
 	}
 	free(joined);
-	free(place);
+	free(sorted);
 	return made;
 }
 
-/* Ranks that are alone and were not launched as one, and those whose MPI gave them no number, go by their task. */
+/* Numbers ranks by their Slurm task if they are alone and were not launched as one, or if MPI gave them no number. */
 static void tasks_choose(struct record_ranks *ranks)
 {
 	for (size_t i = 0; i < ranks->world_count; i++) {
@@ -232,7 +237,10 @@ static void number_choose(const struct record_ranks *ranks, struct record_rank *
 	rank->number = by_task ? rank->task : rank->rank;
 }
 
-/* Looks at the numbers of a world's ranks, which stand beside one another. Of ranks without a list nothing is said. */
+/*
+ * Checks the numbers of a world's ranks, which are neighbours in the list. Without a complete list nothing is
+ * concluded.
+ */
 static void world_check(const struct record_ranks *ranks, struct record_world *world)
 {
 	const struct record_rank *rank = &ranks->rank[world->first];
@@ -263,7 +271,7 @@ static void worlds_check(struct record_ranks *ranks)
 	}
 }
 
-/* Each step has a world of its own, whose ranks need no name but their place. */
+/* Returns true if each step has one complete world, so that an index in the list identifies a rank. */
 static bool is_plain(const struct record_ranks *ranks)
 {
 	for (size_t i = 0; i < ranks->world_count; i++) {
@@ -292,7 +300,7 @@ bool record_worlds_settle(struct record_ranks *ranks)
 	return ranks->several;
 }
 
-/* Runs of them; NULL: they are those of a world from 0 on, or not known. */
+/* Returns the ranks' numbers as runs; NULL if they are unknown, or a launched world's from 0 on. */
 static json_t *numbers_print(const struct record_ranks *ranks, const struct record_world *world)
 {
 	json_t *rows;
@@ -307,7 +315,7 @@ static json_t *numbers_print(const struct record_ranks *ranks, const struct reco
 	return rows;
 }
 
-/* The next worlds that are as this one, and seen whole, need no row of their own. */
+/* Returns how many worlds from `at` on are complete and equal, and share a row. */
 static size_t alike_count(const struct record_ranks *ranks, size_t at)
 {
 	const struct record_world *first = &ranks->world[at];
@@ -345,7 +353,7 @@ static json_t *row_print(const struct record_ranks *ranks, const struct record_n
 json_t *record_worlds_print(const struct record_ranks *ranks, const struct record_names *names)
 {
 	json_t *table = ranks->several ? json_array() : NULL;
-	double rest = 0;
+	double others = 0;
 	size_t count;
 
 	for (size_t i = 0; table && i < ranks->world_count; i += count) {
@@ -353,9 +361,9 @@ json_t *record_worlds_print(const struct record_ranks *ranks, const struct recor
 		if (json_array_size(table) < ROWS_MAX)
 			json_array_append_new(table, row_print(ranks, names, i, count));
 		else
-			rest += ranks->world[i].ranks * (double)count;
+			others += ranks->world[i].ranks * (double)count;
 	}
-	if (rest > 0)
-		json_array_append_new(table, json_pack("{s:s, s:o}", "kind", "unknown", "ranks", number(rest, 0)));
+	if (others > 0)
+		json_array_append_new(table, json_pack("{s:s, s:o}", "kind", "unknown", "ranks", number(others, 0)));
 	return table;
 }

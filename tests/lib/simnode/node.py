@@ -14,6 +14,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tests.lib.simnode.cpufreq import DRIVERS, Policy
@@ -69,9 +70,9 @@ class Node:
     def control(self, text: str) -> None:
         """{"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE}
         {"throttle": {"cpu0": {"core_throttle_count": 3}}} {"cap": {"0": KHZ}} and {"firmware": {"0":
-        KHZ}} by the domain's first CPU, 0 for none; {"deny": [FILE]}: what is written to these cpufreq
-        files is EIO, {"stuck": [FILE]}: it has to wait, and {"show": {FILE: TEXT}}: what these hold
-        instead, each until the next such word; EINVAL for anything else."""
+        KHZ}} by the domain's first CPU, 0 for none; {"deny": [FILE]}: to write to these cpufreq
+        files, or to give them away, is EIO, {"stuck": [FILE]}: it has to wait, and {"show": {FILE:
+        TEXT}}: what these hold instead, each until the next such word; EINVAL for anything else."""
         try:
             for name, value in json.loads(text).items():
                 self._apply(name, value)
@@ -138,12 +139,15 @@ class Node:
 
     def _watch(self, policy: str, entries: Directory) -> None:
         """Notes the writes to a domain's files, and lets `control` spoil them."""
+        def give(name: str) -> None:
+            if name in self._denied:
+                raise OSError(errno.EIO, "denied")
+
         def watched_write(name: str, write: Callable[[str], None]) -> Callable[[str], None]:
             def write_and_note(text: str) -> None:
                 if name in self._stuck:
                     raise BlockingIOError(errno.EAGAIN, "stuck")
-                if name in self._denied:
-                    raise OSError(errno.EIO, "denied")
+                give(name)
                 self.advance(CLOCK_FRESH_S)
                 write(text)
                 self._writes.append((time.monotonic(), policy, name, text))
@@ -155,6 +159,7 @@ class Node:
             if isinstance(entry, File):
                 entry.read = watched_read(name, entry.read)
                 entry.write = entry.write and watched_write(name, entry.write)
+                entry.give = partial(give, name)
 
     def _take_writes(self) -> str:
         taken = list(self._writes)

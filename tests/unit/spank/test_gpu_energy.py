@@ -78,7 +78,7 @@ def test_exits_as_the_command_does(driver: Path) -> None:
 
 
 @pytest.mark.parametrize(("devices", "why"), [
-    (("refuse", "0 1 0 0 NVIDIA A"), "NVML does not begin (error 999)"),
+    (("refuse", "0 1 0 0 NVIDIA A"), "NVML does not start (error 999)"),
     ((), "NVML reaches none of 0 devices"),
 ])
 def test_driver_that_refuses(driver: Path, devices: tuple[str, ...], why: str) -> None:

@@ -52,13 +52,13 @@ def test_devices_of_others_are_none_of_the_jobs(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("begin", "end", "counted", "why"), [
-    (TWO, ("0 900000 0 0 NVIDIA A", LATER[1]), 1, "a GPU's counter began anew, or is gone"),
-    (TWO, (LATER[0],), 1, "a GPU's counter began anew, or is gone"),
-    (TWO, (LATER[0], TWO[1]), 1, "a GPU's counter began anew: is persistence mode off?"),
+    (TWO, ("0 900000 0 0 NVIDIA A", LATER[1]), 1, "a GPU's counter restarted, or is gone"),
+    (TWO, (LATER[0],), 1, "a GPU's counter restarted, or is gone"),
+    (TWO, (LATER[0], TWO[1]), 1, "a GPU's counter restarted: is persistence mode off?"),
     (TWO, (LATER[0], "1 500500 0 1 NVIDIA B"), 1, "a GPU is split between jobs"),
     ((TWO[0], "1 - 0 0 NVIDIA B"), LATER, 1, "a GPU has no energy counter"),
     ((TWO[0],), LATER, 1, "a GPU had no counter at the job's begin"),
-    (("refuse", *TWO), LATER, 0, "NVML does not begin (error 999)"),
+    (("refuse", *TWO), LATER, 0, "NVML does not start (error 999)"),
     (("crash", *TWO), LATER, 0, "a meter's driver hangs or crashed"),
     (("hang", *TWO), LATER, 0, "a meter's driver hangs or crashed"),
     (TWO, ("crash", *LATER), 0, "a meter's driver hangs or crashed"),
@@ -185,7 +185,7 @@ def test_without_powercap_amds_are_the_energy(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("begin", "end", "counted", "why"), [
-    (AMDS, (AMDS[0], AMDS_LATER[1]), 1, "a GPU's counter began anew: is persistence mode off?"),
+    (AMDS, (AMDS[0], AMDS_LATER[1]), 1, "a GPU's counter restarted: is persistence mode off?"),
     ((AMDS[0], "128 - 15.25 AMD Instinct A"), AMDS_LATER, 1, "a GPU has no energy counter"),
     ((AMDS[0], "130 0 15.25 AMD Instinct A"), (AMDS_LATER[0], "130 0 15.25 AMD Instinct A"), 0,
      "a GPU shares another's counter"),

@@ -109,7 +109,7 @@ def test_board_that_root_may_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("updates", "count", "why"), [
-    (3, 4, ""), (9, 4, ""), (11, 0, "the board's counters change as they are read")])
+    (3, 4, ""), (9, 4, ""), (11, 0, "the board's counters changed while being read")])
 def test_torn_readings_are_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: int, count: int, why: str
 ) -> None:

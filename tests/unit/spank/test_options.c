@@ -214,7 +214,7 @@ static void helps_with_keys(const struct policy_set *set)
 	CHECK_CONTAINS(text, "pin=cores|none (default: none)\n");
 	CHECK_CONTAINS(text, "threads=keep|bounded|passive (default: bounded where ranks nap)\n");
 	CHECK_CONTAINS(text, "polls=on|off (default: off, or the policy's)\n");
-	CHECK_CONTAINS(text, "profile, without a value (default: not)\n");
+	CHECK_CONTAINS(text, "profile, without a value (default: off)\n");
 	CHECK_CONTAINS(text, "it hangs the job if one rank lacks the library\n");
 	CHECK(strcmp(text + strlen(text) - strlen(end), end) == 0);
 	site.threads = SITE_THREADS_KEEP;

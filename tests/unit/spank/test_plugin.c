@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "preload/notes.h"
+#include "preload/contract/notes.h"
 #include "tests/lib/check.h"
 
 static const char *plugin;

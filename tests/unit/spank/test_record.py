@@ -194,7 +194,7 @@ def test_nodes_without_energy(tmp_path: Path) -> None:
     assert record["energy"]["nodes"] == 1 and record["energy_why"] == "no powercap zones"
     assert merge(tmp_path, [without])["energy"] is None
     unknown = merge(tmp_path, [node_record(cores=0)])
-    assert unknown["energy"] is None and unknown["energy_why"] == "the job's cores are not known"
+    assert unknown["energy"] is None and unknown["energy_why"] == "the job's cores are unknown"
 
 
 def test_throttling_is_added_up_and_the_worst_node_named(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ STEP = {"id": "0", "start_s": 1, "end_s": 2}
 IDENTITY = [
     ("v", 2, "version 1"),
     ("kind", "job", "version 1"),
-    ("node", "../x", "no name"),
-    ("node", "", "no name"),
-    ("cluster", "a b", "no name"),
-    ("job_id", -1, "no number"),
-    ("job_id", 2**32, "no number"),
-    ("job_id", "7", "no number"),
+    ("node", "../x", "not a name"),
+    ("node", "", "not a name"),
+    ("cluster", "a b", "not a name"),
+    ("job_id", -1, "not a number"),
+    ("job_id", 2**32, "not a number"),
+    ("job_id", "7", "not a number"),
     ("nodes", "c1;reboot", "node list"),
     ("nodes", None, "node list"),
     ("start_s", -1, "start_s"),
@@ -72,7 +72,7 @@ def test_energy_that_no_node_writes_is_absent_with_a_reason(tmp_path: Path) -> N
     """And all else of the node and of the others is there."""
     records = [node_record("c1", "c[1-2]", energy=ENERGY | {"own_uj": -1}), node_record("c2", "c[1-2]")]
     merged = merge(tmp_path, records)
-    assert merged["energy_why"] == "the energy that the node wrote makes no sense"
+    assert merged["energy_why"] == "the node wrote an energy that makes no sense"
     assert merged["energy"]["nodes"] == 1 and merged["wait"]["ranks"] == 4 and merged["nodes"]["reported"] == 2
 
 

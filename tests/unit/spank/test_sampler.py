@@ -211,6 +211,6 @@ def test_what_fails_once_is_not_the_complaint(
             if not fails and blocked.is_dir():
                 blocked.rmdir()
             step.at(NOW_S + second)
-            said.append(capfd.readouterr().err.count("the record will lack it"))
+            said.append(capfd.readouterr().err.count("missing from the record"))
         blocked.rmdir()
     assert said == [0, 0, 0, 0, 1, 0, 0, 0, 1]

@@ -219,11 +219,11 @@ def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "length", "message"),
     [
-        ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 8"),
-        ({"version": 1}, None, "not one of version 8"),
-        ({"sizes_size": 8}, None, "not one of version 8"),
-        ({"slot_size": 8}, None, "not one of version 8"),
+        ({}, 0, "cannot read"),
+        ({"magic": 1}, None, "not that of version 8"),
+        ({"version": 1}, None, "not that of version 8"),
+        ({"sizes_size": 8}, None, "not that of version 8"),
+        ({"slot_size": 8}, None, "not that of version 8"),
         ({}, SLOTS + 100, "has no slot"),
     ],
 )

@@ -157,7 +157,7 @@ def test_one_job_s_files_of_two_nodes_in_one_outbox(site: Site) -> None:
     assert site.done(spool=False)["nodes"] == {"reported": 2, "of": 2} and os.listdir(site.outbox("c1")) == []
 
 
-@pytest.mark.parametrize(("name", "what"), [(KEY, f"spool/{KEY}"), ("done", f'the record that is kept of "{KEY}')])
+@pytest.mark.parametrize(("name", "what"), [(KEY, f"spool/{KEY}"), ("done", f'the kept record of "{KEY}')])
 def test_a_file_in_the_place_of_a_directory(site: Site, name: str, what: str) -> None:
     """Said, and no record is lost."""
     left = site.put(node_record())
