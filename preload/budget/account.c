@@ -8,7 +8,6 @@
 #define COVER_FADES_NS UINT64_C(4000000000)
 #define TRY_NS         500000.0 /* what may be lost in a try after a pause, beside its share of the time */
 #define PAUSE_MOST     4096u
-#define OF_PAUSE       UINT64_MAX /* no look: the samples are of a pause */
 
 static double limit(double value, double most)
 {
@@ -165,8 +164,7 @@ static void correct(struct account *account, struct account_periods *periods, do
 {
 	account->spent_ns -= shift_ns / many;
 	account->more_ns -= shift_ns;
-	periods->slept = periods->count = 0;
-	periods->strayed = 0;
+	periods->slept = periods->count = periods->strayed = 0;
 	periods->charged_ns = 0;
 }
 
@@ -191,10 +189,10 @@ static void look_end(struct account *account, struct account_periods *periods, d
 	correct(account, periods, shift_ns, many);
 }
 
-/* The samples so far are all of their look. Those of a pause that has ended before they told anything go. */
+/* Ends the look that the samples are of. Drops those of a pause that was over before they told anything. */
 static void samples_end(struct account *account, struct account_periods *periods, uint64_t now_ns)
 {
-	if (periods->window == OF_PAUSE && account_strayed(periods))
+	if (periods->window == UINT64_MAX && account_strayed(periods))
 		periods->count = 0;
 	if (periods->count > 0)
 		look_end(account, periods, kinds(account, now_ns));
@@ -222,7 +220,7 @@ bool account_relearned(struct account *account, struct account_periods *periods,
 	double strays_ns = periods->usual_ns / ACCOUNT_CUT * periods->strayed;
 	struct look look;
 
-	account_looked(account, periods, OF_PAUSE, period_ns, now_ns);
+	account_looked(account, periods, UINT64_MAX, period_ns, now_ns);
 	if (!account_strayed(periods) || periods->count < ACCOUNT_KNOWN)
 		return false;
 	look = look_sum(periods);
@@ -238,20 +236,11 @@ bool account_relearned(struct account *account, struct account_periods *periods,
 	return true;
 }
 
-/* How many periods in a row were cut, to the same side, with one of which the cut left out rest_ns. */
-static int32_t stray(int32_t strayed, double rest_ns)
-{
-	if (rest_ns > 0)
-		return strayed > 0 ? strayed + 1 : 1;
-	if (rest_ns < 0)
-		return strayed < 0 ? strayed - 1 : -1;
-	return 0;
-}
-
 void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
                    uint64_t now_ns)
 {
-	double shared, more_ns, variance, usual_ns;
+	double shared, beyond_ns, more_ns, variance, usual_ns;
+	int32_t side;
 
 	samples_end(account, periods, now_ns);
 	if (!account_knows(periods))
@@ -259,8 +248,10 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	usual_ns = periods->usual_ns * many;
 	cover(account, (double)passed_ns, now_ns);
 	shared = kinds(account, now_ns);
-	more_ns = limit((double)passed_ns - usual_ns, usual_ns / ACCOUNT_CUT);
-	periods->strayed = stray(periods->strayed, (double)passed_ns - usual_ns - more_ns);
+	beyond_ns = (double)passed_ns - usual_ns;
+	more_ns = limit(beyond_ns, usual_ns / ACCOUNT_CUT);
+	side = (beyond_ns > more_ns) - (beyond_ns < more_ns);
+	periods->strayed = periods->strayed * side > 0 ? periods->strayed + side : side;
 	variance = periods->variance * many * (1 + 2 * periods->slept / (double)periods->weight);
 	periods->slept += many;
 	periods->charged_ns += more_ns;

@@ -24,6 +24,11 @@
  * All ranks end it at the same moment of their nodes' clocks: when the number of the turn (four windows of the looks)
  * becomes a multiple of 1, of 4 if that try failed as well, and so on up to 4096. So a hiccup of the machine costs a
  * short pause.
+ *
+ * A program may go on with steps that are several times as long, or as short. Three periods in a row that are cut to
+ * the same side begin a pause as well. If three periods in that pause differ from the usual one too, no nap is the
+ * cause: what is usual begins anew, what those in a row were charged is taken back, and the pause is over. A loss that
+ * is less than two standard errors may be an error of the measure: the pause that it begins counts as a look.
  */
 #pragma once
 
@@ -65,7 +70,7 @@ struct account_periods {
 	uint32_t slept;    /* calls charged since the latest look */
 	int32_t strayed;   /* of these, the latest in a row that were cut: above the usual, or less than 0 below it */
 	uint32_t count;    /* samples */
-	uint64_t window;   /* the look that they are of */
+	uint64_t window;   /* the look that they are of; UINT64_MAX: a pause */
 	float sample[ACCOUNT_SAMPLES];
 };
 

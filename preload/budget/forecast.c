@@ -109,26 +109,25 @@ static uint32_t periods_since(const struct forecast *forecast, const struct fore
 	return entry->ended_ns != 0 && entry->stride != 0 && calls % entry->stride == 0 ? calls / entry->stride : 0;
 }
 
-/* The thread's own time since the open call ended before, less what it waited in others. In a job whose steps become
- * shorter all ranks see that at once, and nobody's nap can hide it. */
+/* Measures the thread's own time since the open call ended before, without its waits in other calls. In a job whose
+ * steps become shorter each rank sees that at once, and no rank's nap can hide it. */
 static void work_open(struct forecast *forecast)
 {
-	const struct forecast_entry *entry = forecast->entry;
-	uint32_t periods = entry ? periods_since(forecast, entry) : 0;
-	uint64_t waited_ns = entry ? forecast->waited_ns - entry->waited_ns : 0;
+	static const struct forecast_entry none;
+	const struct forecast_entry *entry = forecast->entry ? forecast->entry : &none;
+	uint64_t work_ns = forecast->began_ns - entry->ended_ns - forecast->waited_ns + entry->waited_ns;
+	uint32_t periods = periods_since(forecast, entry);
 
-	forecast->work_ns = periods > 0 ? (forecast->began_ns - entry->ended_ns - waited_ns) / periods : 0;
+	forecast->work_ns = periods > 0 ? work_ns / periods : 0;
 	forecast->shorter = forecast->work_ns != 0 && forecast->work_ns < entry->work_ns - entry->work_ns / 4;
 }
 
 static void work_learn(struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
 {
-	uint64_t work_ns = forecast->work_ns;
-
 	if (forecast->shorter || entry->work_ns == 0)
-		entry->work_ns = work_ns;
-	else if (seen.look != 0 && work_ns != 0)
-		entry->work_ns += work_ns / FORECAST_ENDS - entry->work_ns / FORECAST_ENDS;
+		entry->work_ns = forecast->work_ns;
+	else if (seen.look != 0 && forecast->work_ns != 0)
+		entry->work_ns += forecast->work_ns / FORECAST_ENDS - entry->work_ns / FORECAST_ENDS;
 	forecast->waited_ns += seen.ended_ns - forecast->began_ns;
 	entry->waited_ns = forecast->waited_ns;
 }
@@ -330,7 +329,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	}
 	if (is_first || (entry->wait.count > 0 && wait + margin < least(&entry->wait)))
 		end_keep(&entry->wait, wait);
-	/* Of several periods one at least was as short as all are in the mean. */
+	/* One of several periods at least was as short as they are in the mean. */
 	since = periods > 1 ? since / periods : since;
 	if (periods != 0 && (is_first || (entry->since.count > 0 && since + margin < least(&entry->since))))
 		end_keep(&entry->since, since);
@@ -342,16 +341,14 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 	uint32_t most = many < BACK_MOST ? many : BACK_MOST, back = seen.cheap ? most / 2 : most;
 	uint32_t least_ns = 2 * TAIL_NS + levels(forecast) * LEVEL_NS;
 
-	if (!seen.slept) {
-		entry->late = 0;
-	} else if (seen.late) {
+	if (seen.late) {
 		entry->late = (uint8_t)(entry->late + (entry->late < 2));
 		forecast_widen(entry);
-	} else {
-		entry->late = 0;
-		if (entry->margin_ns > least_ns && (entry->own_ns == 0 || account_knows(&entry->periods)))
-			entry->margin_ns -= entry->margin_ns / (back > BACK_LEAST ? back : BACK_LEAST);
+		return;
 	}
+	entry->late = 0;
+	if (seen.slept && entry->margin_ns > least_ns && (entry->own_ns == 0 || account_knows(&entry->periods)))
+		entry->margin_ns -= entry->margin_ns / (back > BACK_LEAST ? back : BACK_LEAST);
 }
 
 struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen)

@@ -19,10 +19,13 @@
  * The landing is the earliest end that is still to come, less the margin. An end that a quarter more has passed of is
  * not to come any more.
  *
+ * The thread's own work before the wait, without its waits in other calls, tells when steps become shorter: where it is
+ * shorter by more than a quarter, the call is waited for without a nap, and its early end is learned.
+ *
  * The margin of a key grows by half when the call ended during a nap, or so soon after that it may have, and shrinks by
- * a small part when it did not: two ranks let one nap in seven be late, 64 and more one in two hundred. It also grows
- * when the account measures a loss. A call that ended late twice in a row is waited for as in a look the next time, so
- * that its end is seen.
+ * a small part when it did not: two ranks let one nap in seven be late, 64 and more one in two hundred, or one in a
+ * hundred while the account has lost little. It also grows when the account measures a loss. A call that ended late
+ * twice in a row is waited for as in a look the next time, so that its end is seen.
  */
 #pragma once
 
@@ -96,7 +99,7 @@ void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, ui
 /* Whether enough ends are known of the open call. */
 bool forecast_knows(const struct forecast *forecast);
 
-/* Whether the open call is to be waited for as in a look, since the two before it ended late. */
+/* Returns true if the open call is to be waited for as in a look: two ended late before it, or its work was shorter. */
 bool forecast_doubts(const struct forecast *forecast);
 
 /*

@@ -501,6 +501,25 @@ static void test_many_ranks_give_back_less_and_begin_with_more(void)
 }
 
 /* A call that is slept before and forwarded afterwards takes 10 us in any case. */
+/* The margin after a hundred naps that were in time. */
+static uint64_t margin_of_naps(uint32_t ranks, bool cheap)
+{
+	uint64_t now_ns = SECOND;
+
+	forecast_reset(ranks);
+	for (int i = 0; i < 104; i++) {
+		now_ns += 2 * MS;
+		call_play(SITE, calls++, now_ns, MS, (struct forecast_seen){.slept = i > 4, .cheap = cheap});
+	}
+	return forecast_margin_ns(&forecast);
+}
+
+static void test_margins_are_narrower_where_naps_are_cheap(void)
+{
+	CHECK(margin_of_naps(64, true) < margin_of_naps(64, false) - US);
+	CHECK(margin_of_naps(2, true) == margin_of_naps(2, false));
+}
+
 static void test_a_call_that_is_forwarded_late_is_told_by_its_own_time(void)
 {
 	uint64_t margin_ns, now_ns = 2 * SECOND;
@@ -918,6 +937,19 @@ static void test_a_loss_that_a_pause_ends_is_one(void)
 	CHECK(!relearned_play(&periods, 1e6, 3) && account.paused && !account_doubts(&account, &periods));
 	CHECK(is_near(account.spent_ns, spent_ns, 1e-6) && is_near(periods.usual_ns, 1e6, 1e-6));
 	CHECK(periods.count == 0);
+}
+
+/* Periods that are cut to both sides by turns are no change. */
+static void test_strays_to_both_sides_begin_no_pause(void)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	look_play(&periods, 1e6);
+	account.resumed_ns = 0;
+	for (int i = 0; i < 8; i++)
+		slept_play(&periods, i % 2 ? 0.5e6 : 1.5e6, 1);
+	CHECK(!account.paused && !account_strayed(&periods));
 }
 
 /* What a pause has seen of a change goes if it ends too soon. */
@@ -1731,6 +1763,7 @@ static void forecasts_test(void)
 	test_two_late_ends_are_seen_once_without_a_nap();
 	test_the_margin_follows_late_ends();
 	test_many_ranks_give_back_less_and_begin_with_more();
+	test_margins_are_narrower_where_naps_are_cheap();
 	test_a_call_that_is_forwarded_late_is_told_by_its_own_time();
 	test_the_margin_of_a_call_that_is_forwarded_late_waits_for_periods();
 	test_exits_are_learned_by_class();
@@ -1755,6 +1788,7 @@ static void accounts_test(void)
 	test_several_periods_count_as_such();
 	test_periods_of_a_program_that_changes_are_no_loss();
 	test_a_loss_that_a_pause_ends_is_one();
+	test_strays_to_both_sides_begin_no_pause();
 	test_a_pause_that_ends_too_soon_tells_nothing();
 	test_a_loss_within_its_error_is_measured_anew();
 	test_a_try_is_cheap_while_it_has_lost_little();
