@@ -164,8 +164,8 @@ static void correct(struct account *account, struct account_periods *periods, do
 {
 	account->spent_ns -= shift_ns / many;
 	account->more_ns -= shift_ns;
-	periods->slept = periods->count = periods->strayed = 0;
-	periods->charged_ns = 0;
+	periods->charged_ns = periods->slept = periods->count = 0;
+	periods->strayed = 0;
 }
 
 /* The latest look of this kind is over: it tells what is usual, and corrects what was charged since the one before. */
