@@ -10,6 +10,7 @@
  * and ways; where none of a kind is named, all of that kind are played:
  *
  *     always rotating wandering half drifting periodic even uneven heavy      who is slow, how much the work varies
+ *     grows shrinks                                                           steps of 1 ms, then 5 ms; the reverse
  *     max tree ring                                                           who waits for whom
  *     ladder telling silent                                                   what a rank does in a wait
  *
