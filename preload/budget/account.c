@@ -287,7 +287,6 @@ void account_resume(struct account *account, uint64_t turn_ns, uint64_t now_ns, 
 {
 	uint64_t began_ns = real_ns - (now_ns - account->paused_ns), length_ns = turn_ns * account->pause;
 
-	if (!account->paused || real_ns / length_ns == began_ns / length_ns)
-		return;
-	resume(account, now_ns);
+	if (account->paused && real_ns / length_ns != began_ns / length_ns)
+		resume(account, now_ns);
 }

@@ -65,15 +65,12 @@ uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns)
 /* A running quantile: one sample in TAIL_ONE is larger. */
 static void tail_learn(uint64_t *tail_ns, uint64_t over_ns)
 {
-	uint64_t unit_ns;
+	uint64_t known_ns = *tail_ns != 0 ? *tail_ns : FORECAST_SHORT_NS, unit_ns = known_ns / (2 * TAIL_ONE) + 1;
 
-	if (*tail_ns == 0)
-		*tail_ns = FORECAST_SHORT_NS;
-	unit_ns = *tail_ns / (2 * TAIL_ONE) + 1;
-	if (over_ns > *tail_ns)
-		*tail_ns += (TAIL_ONE - 1) * unit_ns;
+	if (over_ns > known_ns)
+		*tail_ns = known_ns + (TAIL_ONE - 1) * unit_ns;
 	else
-		*tail_ns -= *tail_ns > unit_ns ? unit_ns : 0;
+		*tail_ns = known_ns - (known_ns > unit_ns ? unit_ns : 0);
 }
 
 /* The first nap of a class counts for what is known of the shorter class at most: the kernel may end one late. */
@@ -208,9 +205,7 @@ static uint64_t since_origin(const struct forecast *forecast)
 	const struct forecast_entry *entry = forecast->entry;
 	uint32_t periods = periods_since(forecast, entry);
 
-	if (entry->since.count < FORECAST_KNOWN || periods == 0)
-		return 0;
-	if (spread(&entry->since) / 2 > spread(&entry->wait))
+	if (entry->since.count < FORECAST_KNOWN || periods == 0 || spread(&entry->since) / 2 > spread(&entry->wait))
 		return 0;
 	return entry->ended_ns + ((uint64_t)least(&entry->since) << FORECAST_UNIT) * (periods - 1);
 }
@@ -364,7 +359,7 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	work_learn(forecast, entry, seen);
 	entry->ended_ns = seen.ended_ns;
 	entry->look = seen.look;
-	if (seen.ended_ns - forecast->began_ns >= FORECAST_WORTH_NS)
+	if (seen.ended_ns - forecast->began_ns >= FORECAST_SHORT_NS)
 		forecast->previous = forecast->site;
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked};
 }

@@ -38,13 +38,11 @@
 #define FORECAST_WAYS     2u
 #define FORECAST_ENDS     8u
 #define FORECAST_KNOWN    3u
-#define FORECAST_UNIT     6                /* ends are kept in units of 64 ns: up to 274 s */
-#define FORECAST_CLASSES  5u               /* of naps by length: the kernel takes longer to end long ones */
-#define FORECAST_NAP_NS   UINT64_C(20000)  /* a shorter nap is not worth it */
-#define FORECAST_SHORT_NS UINT64_C(100000) /* a nap that the kernel ends in time */
-#define FORECAST_WORTH_NS \
-	UINT64_C(100000) /* a wait that may be slept through, and that tells the next call from others */
-#define FORECAST_LONG_NS UINT64_C(2000000) /* a long wait */
+#define FORECAST_UNIT     6                 /* ends are kept in units of 64 ns: up to 274 s */
+#define FORECAST_CLASSES  5u                /* of naps by length: the kernel takes longer to end long ones */
+#define FORECAST_NAP_NS   UINT64_C(20000)   /* a shorter nap is not worth it */
+#define FORECAST_SHORT_NS UINT64_C(100000)  /* a longer nap may end late; a shorter wait tells no call from another */
+#define FORECAST_LONG_NS  UINT64_C(2000000) /* a long wait */
 
 /* Ends by one clock. */
 struct forecast_ends {

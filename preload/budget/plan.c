@@ -206,7 +206,7 @@ static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 
 	lane->foreseen += plan->slept;
 	lane->late += late;
-	lane->unforeseen += !plan->slept && plan->look == 0 && ended_ns - plan->forecast->began_ns >= FORECAST_WORTH_NS;
+	lane->unforeseen += !plan->slept && plan->look == 0 && ended_ns - plan->forecast->began_ns >= FORECAST_SHORT_NS;
 	if (plan->slept && !late) {
 		lane->early++;
 		lane->early_ns += ended_ns - plan->landed_ns;

@@ -624,13 +624,13 @@ static void test_a_call_is_known_by_the_one_before_it(void)
 
 	forecast_reset(2);
 	for (uint32_t i = 0; i < 16; i++, now_ns += 8 * MS + random_below(MS)) {
-		call_play(i % 2 ? 100 : 200, 1, now_ns, FORECAST_WORTH_NS, SEEN_LOOK);
-		call_play(300, 1, now_ns + 100 * US, FORECAST_WORTH_NS - US, SEEN_LOOK); /* too short to matter */
+		call_play(i % 2 ? 100 : 200, 1, now_ns, FORECAST_SHORT_NS, SEEN_LOOK);
+		call_play(300, 1, now_ns + 100 * US, FORECAST_SHORT_NS - US, SEEN_LOOK); /* too short to matter */
 		call_play(SITE, 1, now_ns + 200 * US, i % 2 ? MS : 3 * MS, SEEN_LOOK);
 	}
-	call_play(100, 1, now_ns, FORECAST_WORTH_NS, SEEN_LOOK);
+	call_play(100, 1, now_ns, FORECAST_SHORT_NS, SEEN_LOOK);
 	CHECK(is_end(end_of(SITE, 1, now_ns), now_ns + MS));
-	call_play(200, 1, now_ns, FORECAST_WORTH_NS, SEEN_LOOK);
+	call_play(200, 1, now_ns, FORECAST_SHORT_NS, SEEN_LOOK);
 	CHECK(is_end(end_of(SITE, 1, now_ns), now_ns + 3 * MS));
 }
 
