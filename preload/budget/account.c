@@ -48,6 +48,11 @@ static double try_room(const struct account *account, uint64_t now_ns)
 	return TRY_NS + share_ns + forgiven(account) - (account->spent_ns - account->tried_ns);
 }
 
+bool account_is_cheap(const struct account *account, uint64_t now_ns)
+{
+	return 3 * (account->spent_ns - account->tried_ns) < try_room(account, now_ns);
+}
+
 /* Returns how much the job may still lose. */
 static double room(const struct account *account, uint64_t now_ns)
 {
@@ -64,7 +69,7 @@ uint64_t account_room(const struct account *account, uint64_t now_ns)
 	return left_ns > 0 ? (uint64_t)left_ns : 0;
 }
 
-/* A kind of calls with that period is charged now. */
+/* A kind of calls is charged now for that time. */
 static void cover(struct account *account, double period_ns, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - account->since_ns;
@@ -86,15 +91,20 @@ static double kinds(const struct account *account, uint64_t now_ns)
 	return many > 1 ? many : 1;
 }
 
-/* A loss beyond what a try may lose begins a pause. */
-static void check(struct account *account, uint64_t now_ns)
+/* A loss beyond what a try may lose begins a pause, and so do periods that no nap can have shortened. */
+static void check(struct account *account, const struct account_periods *periods, uint64_t now_ns)
 {
-	if (account->paused || try_room(account, now_ns) > 0)
+	bool failed = try_room(account, now_ns) <= 0;
+
+	if (account->paused || !(failed || account_strayed(periods)))
 		return;
 	account->paused = true;
+	account->unsure = account->spent_ns - account->tried_ns < 2 * root(account->variance);
 	account->paused_ns = now_ns;
-	if (account->pause < PAUSE_MOST)
-		account->pause = account->pause > 0 ? account->pause * 4 : 1;
+	if (account->pause == 0)
+		account->pause = 1;
+	else if (failed && account->pause < PAUSE_MOST)
+		account->pause *= 4;
 }
 
 /* The middle one of a look's periods. */
@@ -139,6 +149,25 @@ static bool is_changed(const struct account_periods *periods, struct look look)
 	return periods->count >= ACCOUNT_KNOWN && more_ns * more_ns > CHANGED * square + least_ns * least_ns;
 }
 
+/* What is usual begins anew with that look. */
+static void begin_anew(struct account_periods *periods, struct look look)
+{
+	bool more = periods->weight == 0 || look.variance > periods->variance;
+
+	periods->usual_ns = look.mean_ns;
+	periods->variance = more ? look.variance : periods->variance;
+	periods->weight = (float)periods->count;
+}
+
+/* Takes back so much of what was charged since the look before. */
+static void correct(struct account *account, struct account_periods *periods, double shift_ns, double many)
+{
+	account->spent_ns -= shift_ns / many;
+	account->more_ns -= shift_ns;
+	periods->charged_ns = periods->slept = periods->count = 0;
+	periods->strayed = 0;
+}
+
 /* The latest look of this kind is over: it tells what is usual, and corrects what was charged since the one before. */
 static void look_end(struct account *account, struct account_periods *periods, double many)
 {
@@ -146,10 +175,7 @@ static void look_end(struct account *account, struct account_periods *periods, d
 	double before_ns = periods->usual_ns, count = periods->count, weight = periods->weight, shift_ns;
 
 	if (weight == 0 || is_changed(periods, look)) {
-		periods->usual_ns = look.mean_ns;
-		periods->variance =
-		        weight == 0 || look.variance > periods->variance ? look.variance : periods->variance;
-		periods->weight = (float)count;
+		begin_anew(periods, look);
 	} else {
 		weight = weight + count < MEMORY ? weight + count : MEMORY;
 		periods->usual_ns += (look.mean_ns - before_ns) * count / weight;
@@ -158,37 +184,74 @@ static void look_end(struct account *account, struct account_periods *periods, d
 	}
 	shift_ns = (periods->usual_ns - before_ns) / 2 * periods->slept;
 	shift_ns = limit(shift_ns, periods->charged_ns < 0 ? -periods->charged_ns : periods->charged_ns);
-	account->spent_ns -= shift_ns / many;
-	account->more_ns -= shift_ns;
 	account->windows += account->latest != periods->window;
 	account->latest = periods->window;
-	periods->slept = periods->count = 0;
-	periods->charged_ns = 0;
+	correct(account, periods, shift_ns, many);
+}
+
+/* Ends the look that the samples are of. Drops those of a pause that was over before they told anything. */
+static void samples_end(struct account *account, struct account_periods *periods, uint64_t now_ns)
+{
+	if (periods->window == UINT64_MAX && account_strayed(periods))
+		periods->count = 0;
+	if (periods->count > 0)
+		look_end(account, periods, kinds(account, now_ns));
 }
 
 void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
                     uint64_t now_ns)
 {
-	if (periods->window != window && periods->count > 0)
-		look_end(account, periods, kinds(account, now_ns));
+	if (periods->window != window)
+		samples_end(account, periods, now_ns);
 	periods->window = window;
 	if (periods->count < ACCOUNT_SAMPLES)
 		periods->sample[periods->count++] = (float)period_ns;
 }
 
+static void resume(struct account *account, uint64_t now_ns)
+{
+	account->paused = false;
+	account->tried_ns = account->spent_ns;
+	account->resumed_ns = now_ns;
+}
+
+bool account_relearned(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns)
+{
+	double strays_ns = periods->usual_ns / ACCOUNT_CUT * periods->strayed;
+	struct look look;
+
+	account_looked(account, periods, UINT64_MAX, period_ns, now_ns);
+	if (!account_strayed(periods) || periods->count < ACCOUNT_KNOWN)
+		return false;
+	look = look_sum(periods);
+	if (!is_changed(periods, look)) {
+		periods->strayed = 0;
+		periods->count = account->unsure ? periods->count : 0;
+		return false;
+	}
+	begin_anew(periods, look);
+	correct(account, periods, strays_ns, kinds(account, now_ns));
+	account->pause /= 4;
+	resume(account, now_ns);
+	return true;
+}
+
 void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
                    uint64_t now_ns)
 {
-	double shared, more_ns, variance, usual_ns;
+	double shared, beyond_ns, more_ns, variance, usual_ns;
+	int32_t side;
 
-	if (periods->count > 0)
-		look_end(account, periods, kinds(account, now_ns));
+	samples_end(account, periods, now_ns);
 	if (!account_knows(periods))
 		return;
 	usual_ns = periods->usual_ns * many;
-	cover(account, usual_ns, now_ns);
+	cover(account, (double)passed_ns, now_ns);
 	shared = kinds(account, now_ns);
-	more_ns = limit((double)passed_ns - usual_ns, usual_ns / ACCOUNT_CUT);
+	beyond_ns = (double)passed_ns - usual_ns;
+	more_ns = limit(beyond_ns, usual_ns / ACCOUNT_CUT);
+	side = (beyond_ns > more_ns) - (beyond_ns < more_ns);
+	periods->strayed = periods->strayed * side > 0 ? periods->strayed + side : side;
 	variance = periods->variance * many * (1 + 2 * periods->slept / (double)periods->weight);
 	periods->slept += many;
 	periods->charged_ns += more_ns;
@@ -197,7 +260,7 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	account->slept_ns += usual_ns;
 	account->more_ns += more_ns;
 	account->variance_sum += variance * shared;
-	check(account, now_ns);
+	check(account, periods, now_ns);
 }
 
 void account_charge(struct account *account, uint64_t nap_ns)
@@ -224,9 +287,6 @@ void account_resume(struct account *account, uint64_t turn_ns, uint64_t now_ns, 
 {
 	uint64_t began_ns = real_ns - (now_ns - account->paused_ns), length_ns = turn_ns * account->pause;
 
-	if (!account->paused || real_ns / length_ns == began_ns / length_ns)
-		return;
-	account->paused = false;
-	account->tried_ns = account->spent_ns;
-	account->resumed_ns = now_ns;
+	if (account->paused && real_ns / length_ns != began_ns / length_ns)
+		resume(account, now_ns);
 }

@@ -24,6 +24,11 @@
  * All ranks end it at the same moment of their nodes' clocks: when the number of the turn (four windows of the looks)
  * becomes a multiple of 1, of 4 if that try failed as well, and so on up to 4096. So a hiccup of the machine costs a
  * short pause.
+ *
+ * A program may go on with steps that are several times as long, or as short. Three periods in a row that are cut to
+ * the same side begin a pause as well. If three periods in that pause differ from the usual one too, no nap is the
+ * cause: what is usual begins anew, what those in a row were charged is taken back, and the pause is over. A loss that
+ * is less than two standard errors may be an error of the measure: the pause that it begins counts as a look.
  */
 #pragma once
 
@@ -44,6 +49,7 @@ struct account {
 	double variance;       /* of the measured loss, fading, in square nanoseconds */
 	double error_ns;       /* its root */
 	bool paused;           /* nobody sleeps */
+	bool unsure;           /* the loss that began the pause may be an error of the measure */
 	uint32_t pause; /* so many turns lie between two moments at which a pause may end; 1 at least while paused */
 	uint64_t paused_ns;  /* when it began */
 	uint64_t resumed_ns; /* when the latest pause ended */
@@ -63,8 +69,9 @@ struct account_periods {
 	float weight;      /* how many periods usual_ns is the mean of, fading */
 	double charged_ns; /* since the latest look */
 	uint32_t slept;    /* calls charged since the latest look */
+	int32_t strayed;   /* of these, the latest in a row that were cut: above the usual, or less than 0 below it */
 	uint32_t count;    /* samples */
-	uint64_t window;   /* the look that they are of */
+	uint64_t window;   /* the look that they are of; UINT64_MAX: a pause */
 	float sample[ACCOUNT_SAMPLES];
 };
 
@@ -86,9 +93,30 @@ static inline bool account_knows(const struct account_periods *periods)
 void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
                     uint64_t now_ns);
 
+/* Returns true if so many periods in a row were cut, to the same side, that the program may have changed. */
+static inline bool account_strayed(const struct account_periods *periods)
+{
+	return periods->strayed >= (int32_t)ACCOUNT_KNOWN || periods->strayed <= -(int32_t)ACCOUNT_KNOWN;
+}
+
+/* Returns true if a pause is to tell whether the program or its naps have changed the periods. */
+static inline bool account_doubts(const struct account *account, const struct account_periods *periods)
+{
+	return account->paused && (account->unsure || account_strayed(periods));
+}
+
+/*
+ * A call of that kind ended in a pause that account_doubts, as the one before it did: its period. Returns true if the
+ * program has changed: what is usual begins anew, and the pause is over.
+ */
+bool account_relearned(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns);
+
 /* The same outside of looks, of so many periods in all. Does nothing where nothing is known to compare them with. */
 void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
                    uint64_t now_ns);
+
+/* Returns true if the latest try has lost less than a quarter of what it may. */
+bool account_is_cheap(const struct account *account, uint64_t now_ns);
 
 /* Something arrived in a nap of so long, in a call that is not compared. That is no loss of the try. */
 void account_charge(struct account *account, uint64_t nap_ns);

@@ -65,15 +65,12 @@ uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns)
 /* A running quantile: one sample in TAIL_ONE is larger. */
 static void tail_learn(uint64_t *tail_ns, uint64_t over_ns)
 {
-	uint64_t unit_ns;
+	uint64_t known_ns = *tail_ns != 0 ? *tail_ns : FORECAST_SHORT_NS, unit_ns = known_ns / (2 * TAIL_ONE) + 1;
 
-	if (*tail_ns == 0)
-		*tail_ns = FORECAST_SHORT_NS;
-	unit_ns = *tail_ns / (2 * TAIL_ONE) + 1;
-	if (over_ns > *tail_ns)
-		*tail_ns += (TAIL_ONE - 1) * unit_ns;
+	if (over_ns > known_ns)
+		*tail_ns = known_ns + (TAIL_ONE - 1) * unit_ns;
 	else
-		*tail_ns -= *tail_ns > unit_ns ? unit_ns : 0;
+		*tail_ns = known_ns - (known_ns > unit_ns ? unit_ns : 0);
 }
 
 /* The first nap of a class counts for what is known of the shorter class at most: the kernel may end one late. */
@@ -101,6 +98,37 @@ static uint64_t key_of(const struct forecast *forecast)
 	return hash_add(hash_add(0, forecast->site), forecast->previous) | 1;
 }
 
+/* How many periods the open call is behind the same one's end before; 0: that is not known. */
+static uint32_t periods_since(const struct forecast *forecast, const struct forecast_entry *entry)
+{
+	uint32_t calls = forecast->number - entry->number;
+
+	return entry->ended_ns != 0 && entry->stride != 0 && calls % entry->stride == 0 ? calls / entry->stride : 0;
+}
+
+/* Measures the thread's own time since the open call ended before, without its waits in other calls. In a job whose
+ * steps become shorter each rank sees that at once, and no rank's nap can hide it. */
+static void work_open(struct forecast *forecast)
+{
+	static const struct forecast_entry none;
+	const struct forecast_entry *entry = forecast->entry ? forecast->entry : &none;
+	uint64_t work_ns = forecast->began_ns - entry->ended_ns - forecast->waited_ns + entry->waited_ns;
+	uint32_t periods = periods_since(forecast, entry);
+
+	forecast->work_ns = periods > 0 ? work_ns / periods : 0;
+	forecast->shorter = forecast->work_ns != 0 && forecast->work_ns < entry->work_ns - entry->work_ns / 4;
+}
+
+static void work_learn(struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
+{
+	if (forecast->shorter || entry->work_ns == 0)
+		entry->work_ns = forecast->work_ns;
+	else if (seen.look != 0 && forecast->work_ns != 0)
+		entry->work_ns += forecast->work_ns / FORECAST_ENDS - entry->work_ns / FORECAST_ENDS;
+	forecast->waited_ns += seen.ended_ns - forecast->began_ns;
+	entry->waited_ns = forecast->waited_ns;
+}
+
 void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, uint64_t now_ns)
 {
 	struct forecast_entry *set;
@@ -118,6 +146,7 @@ void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, ui
 			set[way].stamp = forecast->stamp;
 			forecast->entry = &set[way];
 		}
+	work_open(forecast);
 }
 
 /* In place of the one that was not used for longest. */
@@ -142,7 +171,7 @@ bool forecast_knows(const struct forecast *forecast)
 
 bool forecast_doubts(const struct forecast *forecast)
 {
-	return forecast->entry && forecast->entry->late >= 2;
+	return forecast->entry && (forecast->entry->late >= 2 || forecast->shorter);
 }
 
 static uint32_t least(const struct forecast_ends *ends)
@@ -170,23 +199,13 @@ static uint32_t spread(const struct forecast_ends *ends)
 	return second - least(ends);
 }
 
-/* How many periods the open call is behind the same one's end before; 0: that is not known. */
-static uint32_t periods_since(const struct forecast *forecast, const struct forecast_entry *entry)
-{
-	uint32_t calls = forecast->number - entry->number;
-
-	return entry->ended_ns != 0 && entry->stride != 0 && calls % entry->stride == 0 ? calls / entry->stride : 0;
-}
-
 /* From when the ends count that are kept as times since the end before; 0: they do not tell more than the others. */
 static uint64_t since_origin(const struct forecast *forecast)
 {
 	const struct forecast_entry *entry = forecast->entry;
 	uint32_t periods = periods_since(forecast, entry);
 
-	if (entry->since.count < FORECAST_KNOWN || periods == 0)
-		return 0;
-	if (spread(&entry->since) / 2 > spread(&entry->wait))
+	if (entry->since.count < FORECAST_KNOWN || periods == 0 || spread(&entry->since) / 2 > spread(&entry->wait))
 		return 0;
 	return entry->ended_ns + ((uint64_t)least(&entry->since) << FORECAST_UNIT) * (periods - 1);
 }
@@ -287,7 +306,7 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 }
 
 static void ends_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen,
-                       bool regular)
+                       uint32_t periods)
 {
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
 	uint32_t margin = entry->margin_ns >> FORECAST_UNIT;
@@ -298,32 +317,33 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 		return;
 	if (seen.look != 0) {
 		end_keep(&entry->wait, wait);
-		if (regular && entry->look == seen.look)
+		if (periods == 1 && entry->look == seen.look)
 			end_keep(&entry->since, since);
 		entry->looked = (uint8_t)(entry->looked + (entry->looked < FORECAST_KNOWN));
 		return;
 	}
 	if (is_first || (entry->wait.count > 0 && wait + margin < least(&entry->wait)))
 		end_keep(&entry->wait, wait);
-	if (regular && (is_first || (entry->since.count > 0 && since + margin < least(&entry->since))))
+	/* One of several periods at least was as short as they are in the mean. */
+	since = periods > 1 ? since / periods : since;
+	if (periods != 0 && (is_first || (entry->since.count > 0 && since + margin < least(&entry->since))))
 		end_keep(&entry->since, since);
 }
 
 static void margin_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
 {
-	uint32_t back = BACK_LEAST / 2 * (forecast->ranks > 1 ? forecast->ranks : 2);
+	uint32_t many = BACK_LEAST / 2 * (forecast->ranks > 1 ? forecast->ranks : 2);
+	uint32_t most = many < BACK_MOST ? many : BACK_MOST, back = seen.cheap ? most / 2 : most;
 	uint32_t least_ns = 2 * TAIL_NS + levels(forecast) * LEVEL_NS;
 
-	if (!seen.slept) {
-		entry->late = 0;
-	} else if (seen.late) {
+	if (seen.late) {
 		entry->late = (uint8_t)(entry->late + (entry->late < 2));
 		forecast_widen(entry);
-	} else {
-		entry->late = 0;
-		if (entry->margin_ns > least_ns && (entry->own_ns == 0 || account_knows(&entry->periods)))
-			entry->margin_ns -= entry->margin_ns / (back < BACK_MOST ? back : BACK_MOST);
+		return;
 	}
+	entry->late = 0;
+	if (seen.slept && entry->margin_ns > least_ns && (entry->own_ns == 0 || account_knows(&entry->periods)))
+		entry->margin_ns -= entry->margin_ns / (back > BACK_LEAST ? back : BACK_LEAST);
 }
 
 struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen)
@@ -334,13 +354,31 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	bool looked = seen.look != 0 && entry->look == seen.look;
 
 	forecast->entry = entry;
-	ends_learn(forecast, entry, seen, periods == 1);
+	ends_learn(forecast, entry, seen, periods);
 	margin_learn(forecast, entry, seen);
+	work_learn(forecast, entry, seen);
 	entry->ended_ns = seen.ended_ns;
 	entry->look = seen.look;
-	if (seen.ended_ns - forecast->began_ns >= FORECAST_WORTH_NS)
+	if (seen.ended_ns - forecast->began_ns >= FORECAST_SHORT_NS)
 		forecast->previous = forecast->site;
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked};
+}
+
+/* Keeps the latest ends alone. */
+static void ends_renew(struct forecast_ends *ends)
+{
+	struct forecast_ends before = *ends;
+
+	*ends = (struct forecast_ends){.count = 0};
+	for (unsigned i = before.count < FORECAST_KNOWN ? before.count : FORECAST_KNOWN; i > 0; i--)
+		end_keep(ends, before.at[(before.next + FORECAST_ENDS - i) % FORECAST_ENDS]);
+}
+
+void forecast_renew(struct forecast_entry *entry)
+{
+	ends_renew(&entry->wait);
+	ends_renew(&entry->since);
+	entry->work_ns = 0;
 }
 
 void forecast_widen(struct forecast_entry *entry)

@@ -19,10 +19,13 @@
  * The landing is the earliest end that is still to come, less the margin. An end that a quarter more has passed of is
  * not to come any more.
  *
+ * The thread's own work before the wait, without its waits in other calls, tells when steps become shorter: where it is
+ * shorter by more than a quarter, the call is waited for without a nap, and its early end is learned.
+ *
  * The margin of a key grows by half when the call ended during a nap, or so soon after that it may have, and shrinks by
- * a small part when it did not: two ranks let one nap in seven be late, 64 and more one in two hundred. It also grows
- * when the account measures a loss. A call that ended late twice in a row is waited for as in a look the next time, so
- * that its end is seen.
+ * a small part when it did not: two ranks let one nap in seven be late, 64 and more one in two hundred, or one in a
+ * hundred while the account has lost little. It also grows when the account measures a loss. A call that ended late
+ * twice in a row is waited for as in a look the next time, so that its end is seen.
  */
 #pragma once
 
@@ -35,13 +38,11 @@
 #define FORECAST_WAYS     2u
 #define FORECAST_ENDS     8u
 #define FORECAST_KNOWN    3u
-#define FORECAST_UNIT     6                /* ends are kept in units of 64 ns: up to 274 s */
-#define FORECAST_CLASSES  5u               /* of naps by length: the kernel takes longer to end long ones */
-#define FORECAST_NAP_NS   UINT64_C(20000)  /* a shorter nap is not worth it */
-#define FORECAST_SHORT_NS UINT64_C(100000) /* a nap that the kernel ends in time */
-#define FORECAST_WORTH_NS \
-	UINT64_C(100000) /* a wait that may be slept through, and that tells the next call from others */
-#define FORECAST_LONG_NS UINT64_C(2000000) /* a long wait */
+#define FORECAST_UNIT     6                 /* ends are kept in units of 64 ns: up to 274 s */
+#define FORECAST_CLASSES  5u                /* of naps by length: the kernel takes longer to end long ones */
+#define FORECAST_NAP_NS   UINT64_C(20000)   /* a shorter nap is not worth it */
+#define FORECAST_SHORT_NS UINT64_C(100000)  /* a longer nap may end late; a shorter wait tells no call from another */
+#define FORECAST_LONG_NS  UINT64_C(2000000) /* a long wait */
 
 /* Ends by one clock. */
 struct forecast_ends {
@@ -59,6 +60,8 @@ struct forecast_entry {
 	uint32_t number;            /* of the call that ended last */
 	uint32_t stride;            /* from one such number to the next, as a rule */
 	uint64_t period_ns;         /* the latest */
+	uint64_t work_ns;           /* the thread's own time from one end to the next wait, as a rule */
+	uint64_t waited_ns;         /* waited_ns of the thread when it ended last */
 	uint8_t strayed;            /* ends in a row with more than that */
 	uint8_t late;               /* late ends in a row, up to 2 */
 	uint32_t own_ns;            /* the shortest time from forwarding to return; 0: the call is not slept before */
@@ -76,6 +79,9 @@ struct forecast {
 	uint64_t site;     /* of the open call, as all below */
 	uint64_t began_ns;
 	uint32_t number;
+	bool shorter;                       /* the work before it was, by more than a quarter */
+	uint64_t work_ns;                   /* that work; 0: that is not known */
+	uint64_t waited_ns;                 /* all waits before */
 	struct forecast_entry *entry;       /* NULL: the call is not known */
 	uint64_t exit_ns[FORECAST_CLASSES]; /* what naps take longer than asked: the running median ... */
 	uint64_t tail_ns[FORECAST_CLASSES]; /* ... and what one nap in 64 takes longer than that */
@@ -91,7 +97,7 @@ void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, ui
 /* Whether enough ends are known of the open call. */
 bool forecast_knows(const struct forecast *forecast);
 
-/* Whether the open call is to be waited for as in a look, since the two before it ended late. */
+/* Returns true if the open call is to be waited for as in a look: two ended late before it, or its work was shorter. */
 bool forecast_doubts(const struct forecast *forecast);
 
 /*
@@ -132,6 +138,7 @@ struct forecast_seen {
 	uint64_t look;     /* the look that it began and ended in; 0: none */
 	bool slept;        /* by forecast */
 	bool late;         /* it ended during a nap by forecast */
+	bool cheap;        /* sleeping costs little: more ends may be late */
 };
 
 /* The time since the same call ended before. */
@@ -146,6 +153,9 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 
 /* The call that was closed last took so long from being forwarded to its return: for ranks that sleep before calls. */
 void forecast_own(struct forecast *forecast, uint64_t took_ns);
+
+/* The program has changed: of the known ends of the call, the latest FORECAST_KNOWN are its own. */
+void forecast_renew(struct forecast_entry *entry);
 
 /* The account measured a loss in the open call. */
 void forecast_widen(struct forecast_entry *entry);

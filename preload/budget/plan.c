@@ -13,9 +13,18 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
 	looks_open(&plan->looks, seed, now_ns);
 }
 
-/* Returns a number that tells the look which is open at that time from others; 0: none is open. */
+/* Returns true if a pause is to tell how the open call waits when nobody sleeps. */
+static bool is_doubted(const struct plan *plan)
+{
+	return plan->forecasts && plan->forecast->entry &&
+	       account_doubts(&plan->account, &plan->forecast->entry->periods);
+}
+
+/* Returns a number that tells the look, or the pause as one, at that time from others; 0: it is in none. */
 static uint64_t look_at(const struct plan *plan, uint64_t now_ns)
 {
+	if (is_doubted(plan))
+		return ~plan->account.paused_ns;
 	if (!looks_at(&plan->looks, now_ns))
 		return 0;
 	return now_ns < plan->looks.from_ns ? 1 : plan->looks.number + 2;
@@ -32,9 +41,9 @@ void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts
 		plan->lane->look = looks_tell(&plan->looks, now_ns);
 	}
 	account_resume(&plan->account, looks_turn_ns(&plan->looks), now_ns, real_ns);
-	plan->look = look_at(plan, now_ns);
 	if (plan->forecast)
 		forecast_open(plan->forecast, site, number, now_ns);
+	plan->look = look_at(plan, now_ns);
 }
 
 static bool is_compared(const struct plan *plan)
@@ -82,7 +91,7 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
 	uint64_t least_ns = forecast_least_ns(forecast), before_ns = forecast_margin_ns(forecast);
 
 	if (is_watched(plan, now_ns)) {
-		if (least_ns < FORECAST_LONG_NS)
+		if (forecast->shorter || least_ns < FORECAST_LONG_NS)
 			return 0;
 		end_ns = forecast->began_ns + least_ns - least_ns / LOOK_PART;
 	}
@@ -197,7 +206,7 @@ static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 
 	lane->foreseen += plan->slept;
 	lane->late += late;
-	lane->unforeseen += !plan->slept && plan->look == 0 && ended_ns - plan->forecast->began_ns >= FORECAST_WORTH_NS;
+	lane->unforeseen += !plan->slept && plan->look == 0 && ended_ns - plan->forecast->began_ns >= FORECAST_SHORT_NS;
 	if (plan->slept && !late) {
 		lane->early++;
 		lane->early_ns += ended_ns - plan->landed_ns;
@@ -216,7 +225,10 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 	uint64_t period_ns = passed.ns / passed.periods;
 	bool paused = account->paused;
 
-	if (passed.looked)
+	if (passed.looked && is_doubted(plan)) {
+		if (account_relearned(account, &entry->periods, period_ns, now_ns))
+			forecast_renew(entry);
+	} else if (passed.looked)
 		account_looked(account, &entry->periods, entry->look, period_ns, now_ns);
 	else if (!account->paused && now_ns - passed.ns >= account->resumed_ns)
 		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
@@ -246,6 +258,7 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 	seen.ended_ns = plan->ended_ns;
 	seen.late = plan_is_late(plan, seen.ended_ns);
 	seen.look = seen.late ? 0 : plan->look;
+	seen.cheap = account_is_cheap(&plan->account, last_ns);
 	if (look_at(plan, last_ns) != seen.look)
 		seen.look = 0;
 	nap_end(plan);

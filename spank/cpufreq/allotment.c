@@ -179,7 +179,7 @@ static const char *refusal_of(const struct allotment *allotment, const struct po
 	why = domain_decide(&domain, &rules->domain, ret_use);
 	if (why)
 		return why;
-	if (neighbours_have(allotment->neighbours, portion->cpus))
+	if (neighbours_ask(allotment->neighbours, portion->cpus))
 		return "another job has the core";
 	/* each request is checked against the threads of the asking process only, not against other ranks */
 	if (rules->has_launcher && !is_one_core(allotment, portion))

@@ -153,7 +153,7 @@ static enum mpiwait_lease_answer core_restore(struct grant *grant)
 static enum mpiwait_lease_answer core_lower(struct grant *grant, pid_t thread, pid_t process)
 {
 	bool own = asker_has_core(process, thread, grant->core, grant->domains) &&
-	           !neighbours_have(grant->allotment.neighbours, grant->domains);
+	           !neighbours_ask(grant->allotment.neighbours, grant->domains);
 	bool done = own;
 	uint64_t now_ns = clock_monotonic_ns();
 

@@ -113,7 +113,7 @@ void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
 	if (told)
 		sight_take(neighbours, &sight, true);
 	occupants_free(&sight.occupants);
-	if (!told || neighbours_have(neighbours, cpus))
+	if (!told || neighbours_ask(neighbours, cpus))
 		processes_check(neighbours);
 }
 
@@ -225,7 +225,7 @@ bool neighbours_are_seen(const struct neighbours *neighbours)
 	return !neighbours || neighbours->are_seen;
 }
 
-bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
+bool neighbours_ask(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
 {
 	bool have;
 

@@ -49,7 +49,7 @@ void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
  * for a new check. All steps of the node together check at most once a second; if a check takes more than 50 ms, they
  * spend at most a twentieth of the time on it.
  */
-bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
+bool neighbours_ask(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
 
 /* Stops the thread, ending a check in progress, and frees. */
 void neighbours_end(struct neighbours *neighbours);

@@ -108,6 +108,17 @@ static double work_heavy(struct job *job, int rank, int step)
 	return 1 + 0.02 * (beyond < 30 ? beyond : 30);
 }
 
+/* Halfway through the job the steps become five times as long; in work_shrinks a fifth. */
+static double work_grows(struct job *job, int rank, int step)
+{
+	return work_half(job, rank, step) * (step < job->steps / 2 ? 1 : 5);
+}
+
+static double work_shrinks(struct job *job, int rank, int step)
+{
+	return work_half(job, rank, step) * (step < job->steps / 2 ? 5 : 1);
+}
+
 const struct job_pattern job_patterns[] = {
         {"always", "one rank always 30 % slow", work_always},
         {"rotating", "the slow rank rotates", work_rotating},
@@ -118,6 +129,8 @@ const struct job_pattern job_patterns[] = {
         {"even", "random, 2 %", work_even},
         {"uneven", "random, 10 %", work_uneven},
         {"heavy", "random, heavy tail", work_heavy},
+        {"grows", "steps grow from 1 ms to 5", work_grows},
+        {"shrinks", "steps shrink from 5 ms to 1", work_shrinks},
 };
 const size_t job_pattern_count = sizeof(job_patterns) / sizeof(job_patterns[0]);
 

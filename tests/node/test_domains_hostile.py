@@ -184,7 +184,7 @@ def test_what_cannot_be_put_back_stays_noted(orphan: tuple[Node, Path]) -> None:
     for _ in range(2):
         done = node.restore()
         assert done.returncode == 1 and "2 failed" in done.stderr
-        assert ("cpufreq policy0/scaling_max_freq: its value: Input/output error; the next restore tries again"
+        assert ("cpufreq policy0/scaling_max_freq: owner: Input/output error; the next restore tries again"
                 in done.stderr)
         assert node.read(0, "scaling_max_freq") == "2000000" and len(node.held()) == 2
     later = node.holder(8)

@@ -10,6 +10,7 @@
  * and ways; a kind without a name is played whole:
  *
  *     always rotating wandering half drifting periodic even uneven heavy      which rank is slow, how work varies
+ *     grows shrinks                                                           steps of 1 ms, then 5 ms; the reverse
  *     max tree ring                                                           which rank waits for which
  *     ladder telling silent                                                   what a rank does in a wait
  *

@@ -84,10 +84,18 @@ class Attributes(pyfuse3.Operations):
         if fields.update_mode:
             node.mode = stat.S_IMODE(attr.st_mode)
         if fields.update_uid:
+            self._give(node)
             node.uid = attr.st_uid
         if fields.update_gid:
             node.gid = attr.st_gid
         return self._attributes(node)
+
+    def _give(self, node):
+        try:
+            if getattr(node, "give", None):
+                node.give()
+        except OSError as error:
+            raise pyfuse3.FUSEError(error.errno) from error
 
     async def statfs(self, ctx):
         answer = pyfuse3.StatvfsData()

@@ -14,6 +14,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tests.lib.simnode.cpufreq import DRIVERS, Policy
@@ -71,8 +72,9 @@ class Node:
         {"cpu0": {"core_throttle_count": 3}}} {"cap": {"0": KHZ}} {"firmware": {"0": KHZ}} {"deny": [FILE]} {"stuck":
         [FILE]} {"show": {FILE: TEXT}}.
 
-        cap, firmware: by the domain's first CPU, 0 for none. deny: writes to these cpufreq files return EIO. stuck:
-        writes to them wait. show: reads return that text instead. Each of these three lasts until its next command.
+        cap, firmware: by the domain's first CPU, 0 for none. deny: writes to these cpufreq files, and changes of
+        their owner, return EIO. stuck: writes to them wait. show: reads return that text instead. Each of these three
+        lasts until its next command.
         """
         try:
             for name, value in json.loads(text).items():
@@ -140,12 +142,15 @@ class Node:
 
     def _watch(self, policy: str, entries: Directory) -> None:
         """Wraps a domain's files: notes writes, and applies what `control` has asked for."""
+        def give(name: str) -> None:
+            if name in self._denied:
+                raise OSError(errno.EIO, "denied")
+
         def watched_write(name: str, write: Callable[[str], None]) -> Callable[[str], None]:
             def write_and_note(text: str) -> None:
                 if name in self._stuck:
                     raise BlockingIOError(errno.EAGAIN, "stuck")
-                if name in self._denied:
-                    raise OSError(errno.EIO, "denied")
+                give(name)
                 self.advance(CLOCK_FRESH_S)
                 write(text)
                 self._writes.append((time.monotonic(), policy, name, text))
@@ -157,6 +162,7 @@ class Node:
             if isinstance(entry, File):
                 entry.read = watched_read(name, entry.read)
                 entry.write = entry.write and watched_write(name, entry.write)
+                entry.give = partial(give, name)
 
     def _take_writes(self) -> str:
         taken = list(self._writes)

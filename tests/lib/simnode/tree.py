@@ -22,6 +22,8 @@ class File:
     mode: int = 0
     uid: int = 0
     gid: int = 0
+    give: Callable[[], None] | None = None
+    """Called before the owner changes; raises OSError where the kernel would refuse that."""
     can_go = False
 
     def __post_init__(self) -> None:

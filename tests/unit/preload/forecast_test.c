@@ -501,6 +501,25 @@ static void test_many_ranks_give_back_less_and_begin_with_more(void)
 }
 
 /* A call that is slept before and forwarded afterwards takes 10 us in any case. */
+/* The margin after a hundred naps that were in time. */
+static uint64_t margin_of_naps(uint32_t ranks, bool cheap)
+{
+	uint64_t now_ns = SECOND;
+
+	forecast_reset(ranks);
+	for (int i = 0; i < 104; i++) {
+		now_ns += 2 * MS;
+		call_play(SITE, calls++, now_ns, MS, (struct forecast_seen){.slept = i > 4, .cheap = cheap});
+	}
+	return forecast_margin_ns(&forecast);
+}
+
+static void test_margins_are_narrower_where_naps_are_cheap(void)
+{
+	CHECK(margin_of_naps(64, true) < margin_of_naps(64, false) - US);
+	CHECK(margin_of_naps(2, true) == margin_of_naps(2, false));
+}
+
 static void test_a_call_that_is_forwarded_late_is_told_by_its_own_time(void)
 {
 	uint64_t margin_ns, now_ns = 2 * SECOND;
@@ -605,13 +624,13 @@ static void test_a_call_is_known_by_the_one_before_it(void)
 
 	forecast_reset(2);
 	for (uint32_t i = 0; i < 16; i++, now_ns += 8 * MS + random_below(MS)) {
-		call_play(i % 2 ? 100 : 200, 1, now_ns, FORECAST_WORTH_NS, SEEN_LOOK);
-		call_play(300, 1, now_ns + 100 * US, FORECAST_WORTH_NS - US, SEEN_LOOK); /* too short to matter */
+		call_play(i % 2 ? 100 : 200, 1, now_ns, FORECAST_SHORT_NS, SEEN_LOOK);
+		call_play(300, 1, now_ns + 100 * US, FORECAST_SHORT_NS - US, SEEN_LOOK); /* too short to matter */
 		call_play(SITE, 1, now_ns + 200 * US, i % 2 ? MS : 3 * MS, SEEN_LOOK);
 	}
-	call_play(100, 1, now_ns, FORECAST_WORTH_NS, SEEN_LOOK);
+	call_play(100, 1, now_ns, FORECAST_SHORT_NS, SEEN_LOOK);
 	CHECK(is_end(end_of(SITE, 1, now_ns), now_ns + MS));
-	call_play(200, 1, now_ns, FORECAST_WORTH_NS, SEEN_LOOK);
+	call_play(200, 1, now_ns, FORECAST_SHORT_NS, SEEN_LOOK);
 	CHECK(is_end(end_of(SITE, 1, now_ns), now_ns + 3 * MS));
 }
 
@@ -638,6 +657,72 @@ static void test_an_end_that_has_passed_is_not_to_come(void)
 	CHECK(is_end(forecast_end(&forecast, now_ns + 1300 * US, &past_ns), now_ns + 3 * MS));
 	CHECK(is_end(past_ns, now_ns + MS));
 	CHECK(forecast_end(&forecast, now_ns + 4 * MS, &past_ns) == 0 && is_end(past_ns, now_ns + 3 * MS));
+}
+
+/* A call of the site, which begins so long after it ended before, and waits for so long. */
+static uint64_t step_play(uint64_t now_ns, uint64_t work_ns, uint64_t lasted_ns, struct forecast_seen seen)
+{
+	call_play(SITE, calls++, now_ns + work_ns, lasted_ns, seen);
+	return now_ns + work_ns + lasted_ns;
+}
+
+static bool doubts_after(uint64_t now_ns, uint64_t work_ns)
+{
+	forecast_open(&forecast, SITE, calls, now_ns + work_ns);
+	return forecast_doubts(&forecast);
+}
+
+/* The thread's own work tells that steps have become shorter, whoever sleeps. */
+static void test_shorter_work_is_followed_by_one_wait_without_a_nap(void)
+{
+	uint64_t now_ns = SECOND;
+
+	forecast_reset(2);
+	calls = 0;
+	for (int i = 0; i < 6; i++)
+		now_ns = step_play(now_ns, 4 * MS, MS, SEEN_LOOK);
+	CHECK(!doubts_after(now_ns, 4 * MS) && !doubts_after(now_ns, 8 * MS) && !doubts_after(now_ns, 3 * MS + US));
+	CHECK(doubts_after(now_ns, 3 * MS - US) && forecast.shorter);
+	now_ns = step_play(now_ns, MS, MS / 5, SEEN_ELSE);
+	CHECK(!doubts_after(now_ns, MS) && !doubts_after(now_ns, 3 * MS));
+	CHECK(is_end(end_of(SITE, calls, now_ns + MS), now_ns + MS + MS / 5));
+	for (int i = 0; i < 8; i++)
+		now_ns = step_play(now_ns, 4 * MS, MS, SEEN_SLEPT);
+	CHECK(!doubts_after(now_ns, MS)); /* only looks tell that it is longer again */
+	for (int i = 0; i < 32; i++)
+		now_ns = step_play(now_ns, 4 * MS, MS, SEEN_LOOK);
+	CHECK(doubts_after(now_ns, 3 * MS - MS / 4));
+	call_play(SITE + 2, calls, now_ns + MS, 2 * MS, SEEN_ELSE); /* what it waits in other calls is no work */
+	forecast.previous = SITE;
+	CHECK(doubts_after(now_ns, 4 * MS) && !doubts_after(now_ns, 6 * MS));
+}
+
+/* Of two periods one was as short as both are in the mean. */
+static void test_an_early_end_counts_over_several_periods(void)
+{
+	uint64_t now_ns = SECOND;
+
+	forecast_reset(2);
+	calls = 0;
+	for (uint64_t i = 0; i < 6; i++)
+		now_ns = step_play(now_ns, 4 * MS - i % 2 * MS * 3 / 2, MS + i % 2 * MS * 3 / 2, SEEN_LOOK);
+	calls++;
+	now_ns = step_play(now_ns, 3 * MS, 2 * MS, SEEN_ELSE);
+	CHECK(is_end(end_of(SITE, calls, now_ns + MS), now_ns + 5 * MS / 2));
+}
+
+static void test_the_latest_ends_alone_count_after_a_change(void)
+{
+	uint64_t now_ns = SECOND;
+
+	forecast_reset(2);
+	calls = 0;
+	for (int i = 0; i < 11; i++)
+		now_ns = step_play(now_ns, MS, i < 8 ? MS : 5 * MS, SEEN_LOOK);
+	CHECK(is_end(end_of(SITE, calls, now_ns + MS), now_ns + 2 * MS));
+	forecast_renew(forecast.entry);
+	CHECK(is_end(end_of(SITE, calls, now_ns + MS), now_ns + 6 * MS));
+	CHECK(forecast.entry->wait.count == FORECAST_KNOWN && forecast.entry->since.count == FORECAST_KNOWN);
 }
 
 static void test_a_period_is_looked_at_if_both_ends_are(void)
@@ -789,6 +874,137 @@ static void test_several_periods_count_as_such(void)
 }
 
 /* Looks that vary by chance do not begin anew. */
+/* So many calls with that period in a pause. Returns whether they told that the program has changed. */
+static bool relearned_play(struct account_periods *periods, double period_ns, int count)
+{
+	bool changed = false;
+
+	for (int i = 0; i < count; i++) {
+		account_now_ns += (uint64_t)period_ns;
+		changed |= account_relearned(&account, periods, (uint64_t)period_ns, account_now_ns);
+	}
+	return changed;
+}
+
+/* Periods several times as long, or as short, are the program's own if they are so in a pause as well. */
+static void periods_change(double before_ns, double after_ns)
+{
+	struct account_periods periods = {0};
+	double spent_ns, more_ns;
+
+	account_reset();
+	look_play(&periods, before_ns);
+	account.resumed_ns = 0; /* the try has room enough */
+	slept_play(&periods, before_ns, 5);
+	spent_ns = account.spent_ns;
+	more_ns = account.more_ns;
+	slept_play(&periods, after_ns, 2);
+	CHECK(!account.paused && !account_doubts(&account, &periods));
+	slept_play(&periods, after_ns, 1);
+	CHECK(account.paused && account.pause == 1 && account_doubts(&account, &periods));
+	CHECK(!is_near(account.spent_ns, spent_ns, 1e-6));
+	CHECK(!relearned_play(&periods, after_ns, 2) && account.paused);
+	CHECK(relearned_play(&periods, after_ns, 1) && !account.paused && account.pause == 0);
+	CHECK(is_near(periods.usual_ns, after_ns, 1e-6) && account_knows(&periods));
+	CHECK(is_near(1e9 + account.spent_ns, 1e9 + spent_ns, 1e-9));
+	CHECK(is_near(1e9 + account.more_ns, 1e9 + more_ns, 1e-9));
+	slept_play(&periods, after_ns, 5);
+	CHECK(is_near(1e9 + account.spent_ns, 1e9 + spent_ns, 1e-9) && !account.paused);
+}
+
+static void test_periods_of_a_program_that_changes_are_no_loss(void)
+{
+	periods_change(1e6, 5e6);
+	periods_change(5e6, 1e6);
+}
+
+static void test_a_loss_that_a_pause_ends_is_one(void)
+{
+	struct account_periods periods = {0};
+	double spent_ns;
+
+	account_reset();
+	look_play(&periods, 1e6);
+	account.resumed_ns = 0;
+	slept_play(&periods, 1e6, 1);
+	slept_play(&periods, 5e6, 2);
+	slept_play(&periods, 1e6, 1); /* not in a row */
+	slept_play(&periods, 5e6, 2);
+	CHECK(!account.paused);
+	slept_play(&periods, 5e6, 1);
+	spent_ns = account.spent_ns;
+	CHECK(account.paused && is_near(spent_ns, 5 * 1e6 / ACCOUNT_CUT, 1e-6));
+	CHECK(!relearned_play(&periods, 1e6, 3) && account.paused && !account_doubts(&account, &periods));
+	CHECK(is_near(account.spent_ns, spent_ns, 1e-6) && is_near(periods.usual_ns, 1e6, 1e-6));
+	CHECK(periods.count == 0);
+}
+
+/* Periods that are cut to both sides by turns are no change. */
+static void test_strays_to_both_sides_begin_no_pause(void)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	look_play(&periods, 1e6);
+	account.resumed_ns = 0;
+	for (int i = 0; i < 8; i++)
+		slept_play(&periods, i % 2 ? 0.5e6 : 1.5e6, 1);
+	CHECK(!account.paused && !account_strayed(&periods));
+}
+
+/* What a pause has seen of a change goes if it ends too soon. */
+static void test_a_pause_that_ends_too_soon_tells_nothing(void)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	look_play(&periods, 1e6);
+	account.resumed_ns = 0;
+	slept_play(&periods, 5e6, 3);
+	CHECK(account.paused && !relearned_play(&periods, 5e6, 2));
+	account.paused = false;
+	slept_play(&periods, 5e6, 1);
+	CHECK(is_near(periods.usual_ns, 1e6, 1e-6));
+}
+
+/* A loss that may be an error of the measure: the pause measures anew, and corrects as a look does. */
+static void test_a_loss_within_its_error_is_measured_anew(void)
+{
+	struct account_periods periods = {0};
+	double spent_ns;
+
+	account_reset();
+	windows++;
+	for (int i = 0; i < 8; i++)
+		looked_play(&periods, i % 2 ? 0.9e6 : 1.1e6);
+	for (int i = 0; i < 40 && !account.paused; i++)
+		slept_play(&periods, 1.06e6, 1);
+	spent_ns = account.spent_ns;
+	CHECK(account.paused && account_doubts(&account, &periods) && !account_strayed(&periods));
+	CHECK(!relearned_play(&periods, 1.06e6, 16) && account.paused);
+	account.paused = false;
+	account.tried_ns = account.spent_ns;
+	slept_play(&periods, 1.06e6, 1);
+	CHECK(account.spent_ns < spent_ns - 0.1e6 && periods.usual_ns > 1.03e6);
+	account_reset();
+	periods = (struct account_periods){0};
+	look_play(&periods, 1e6);
+	slept_play(&periods, 1.06e6, 20); /* without any error */
+	CHECK(account.paused && !account_doubts(&account, &periods));
+}
+
+static void test_a_try_is_cheap_while_it_has_lost_little(void)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	look_play(&periods, 1e6);
+	slept_play(&periods, 1.1e6, 1);
+	CHECK(account_is_cheap(&account, account_now_ns));
+	slept_play(&periods, 1.1e6, 1);
+	CHECK(!account_is_cheap(&account, account_now_ns));
+}
+
 static void test_looks_of_the_same_periods_are_averaged(void)
 {
 	struct account_periods periods = {0};
@@ -854,7 +1070,7 @@ static uint64_t pause_play(struct account_periods *periods)
 	account.spent_ns = account_allowed(&account, account_now_ns) - 5e6;
 	account.tried_ns = account.spent_ns;
 	account.resumed_ns = account_now_ns;
-	slept_play(periods, 2e6, 10);
+	slept_play(periods, 1.2e6, 10);
 	CHECK(account.paused && account_room(&account, account_now_ns) == 0);
 	do {
 		account_now_ns += TURN;
@@ -1441,6 +1657,39 @@ static void test_a_doubted_long_wait_is_slept_in_for_a_part(void)
 	CHECK(wait.naps == 1 && wait.asleep_ns <= EXIT_NS + lasts_ns * 15 / 16 && wait.asleep_ns > lasts_ns * 7 / 8);
 }
 
+/* Waits of 1 ms, then of 5 ms at the same place, as of a partner that is late: no loss is charged for these. */
+static void test_waits_that_grow_are_relearned(void)
+{
+	uint64_t now_ns, asleep_ns = 0;
+
+	plan_reset(true);
+	now_ns = waits_play(OPENED, MS, 0, 200);
+	for (uint32_t i = 0; i < 100; i++) {
+		now_ns = waits_play(now_ns, 5 * MS, 200 + i, 1);
+		asleep_ns += wait.asleep_ns;
+	}
+	EXPECT(asleep_ns > 100 * 5 * MS * 3 / 4, "%" PRIu64, asleep_ns);
+	CHECK(!plan.account.paused && plan.account.pause == 0);
+	CHECK(is_near(forecast.entry->periods.usual_ns, 5.2e6, 0.05));
+}
+
+/* The same the other way round: after the first short step, which begins early, no nap lasts too long. */
+static void test_steps_that_shrink_are_no_longer_slept_through(void)
+{
+	uint64_t now_ns, over_ns = 0;
+	uint32_t number = 600;
+
+	plan_reset(true);
+	now_ns = OPENED;
+	for (uint32_t i = 0; i < 600; i++)
+		now_ns = wait_play(SITE, i, now_ns + 5 * MS, 3 * MS);
+	for (; number < 700; number++) {
+		now_ns = wait_play(SITE, number, now_ns + MS, MS / 2);
+		over_ns += wait.over_ns;
+	}
+	EXPECT(over_ns < MS / 5, "%" PRIu64, over_ns);
+}
+
 static void test_an_end_that_does_not_come_is_left_to_the_ladder(void)
 {
 	uint32_t number = 400;
@@ -1514,6 +1763,7 @@ static void forecasts_test(void)
 	test_two_late_ends_are_seen_once_without_a_nap();
 	test_the_margin_follows_late_ends();
 	test_many_ranks_give_back_less_and_begin_with_more();
+	test_margins_are_narrower_where_naps_are_cheap();
 	test_a_call_that_is_forwarded_late_is_told_by_its_own_time();
 	test_the_margin_of_a_call_that_is_forwarded_late_waits_for_periods();
 	test_exits_are_learned_by_class();
@@ -1521,6 +1771,9 @@ static void forecasts_test(void)
 	test_a_call_is_known_by_the_one_before_it();
 	test_each_word_tells_sites_apart();
 	test_an_end_that_has_passed_is_not_to_come();
+	test_shorter_work_is_followed_by_one_wait_without_a_nap();
+	test_an_early_end_counts_over_several_periods();
+	test_the_latest_ends_alone_count_after_a_change();
 	test_a_period_is_looked_at_if_both_ends_are();
 }
 
@@ -1533,6 +1786,12 @@ static void accounts_test(void)
 	test_a_look_corrects_what_belongs_to_the_program();
 	test_a_look_corrects_no_more_than_was_charged();
 	test_several_periods_count_as_such();
+	test_periods_of_a_program_that_changes_are_no_loss();
+	test_a_loss_that_a_pause_ends_is_one();
+	test_strays_to_both_sides_begin_no_pause();
+	test_a_pause_that_ends_too_soon_tells_nothing();
+	test_a_loss_within_its_error_is_measured_anew();
+	test_a_try_is_cheap_while_it_has_lost_little();
 	test_looks_of_the_same_periods_are_averaged();
 	test_what_several_kinds_of_calls_measure_counts_once();
 	test_looks_count_where_calls_were_compared_with_them();
@@ -1559,6 +1818,8 @@ static void plans_test(void)
 	test_no_nap_is_longer_than_it_may_be();
 	test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep();
 	test_a_doubted_long_wait_is_slept_in_for_a_part();
+	test_waits_that_grow_are_relearned();
+	test_steps_that_shrink_are_no_longer_slept_through();
 	test_long_naps_that_end_late_leave_a_part();
 	test_the_second_long_wait_is_slept_in();
 	test_the_second_short_wait_is_the_ladders();

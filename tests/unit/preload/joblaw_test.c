@@ -135,6 +135,8 @@ static const struct scene scenes[] = {
         {.word = "even"},
         {.word = "uneven"},
         {.word = "heavy"},
+        {.word = "grows", .most_cpu = 0.3},
+        {.word = "shrinks", .most_cpu = 0.3},
         {.word = "short in looks", .work = work_short_looks},
         {.word = "long in looks", .work = work_long_looks},
         {.word = "the windows' period", .work = work_windows_period, .most_cpu = 0.8},

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -63,6 +64,7 @@ def prefix(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@cache
 def made(prefix: str) -> str:
     command = [sys.executable, ROOT / "preload/wrap/make_wrappers.py", prefix]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout

@@ -76,7 +76,7 @@ def test_a_disk_that_hangs_for_long_does_not_fill_run(tmp_path: Path, waiting: i
         (root / f"c1/{job}.1").mkdir(mode=0o700)
     done = driver("end", root, 7, elsewhere=NO_POWERCAP)
     if steps is None:
-        assert done["code"] < 0 and "is lost" in done["error"] and "7.1" not in names(root)
+        assert done["code"] < 0 and "dropped" in done["error"] and "7.1" not in names(root)
         return
     assert done["code"] == 1 and driver("make", root, outbox, elsewhere=NO_POWERCAP)["code"] == 0
     made = record(outbox)

@@ -185,7 +185,7 @@ def test_without_powercap_amds_are_the_energy(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("begin", "end", "counted", "why"), [
-    (AMDS, (AMDS[0], AMDS_LATER[1]), 1, "a GPU's counter began anew: is persistence mode off?"),
+    (AMDS, (AMDS[0], AMDS_LATER[1]), 1, "a GPU's counter restarted: is persistence mode off?"),
     ((AMDS[0], "128 - 15.25 AMD Instinct A"), AMDS_LATER, 1, "a GPU has no energy counter"),
     ((AMDS[0], "130 0 15.25 AMD Instinct A"), (AMDS_LATER[0], "130 0 15.25 AMD Instinct A"), 0,
      "a GPU shares another's counter"),

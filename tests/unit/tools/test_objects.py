@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from mpi_wait_tools.site.elf_note import read_note
 
 BUILD = Path(__file__).resolve().parents[3] / "build"
 PLUGIN = BUILD / "spank/spank_mpi_wait.so"
@@ -66,6 +68,13 @@ def test_jansson_is_inside_the_plugin(path: Path) -> None:
     assert not [name for name in needed(path) if "jansson" in name]
     carried = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
     assert re.search(r" t json_loadb$", carried, re.M)
+
+
+def test_the_plugin_looks_for_its_files_below_the_prefix_of_the_build() -> None:
+    options = json.loads((BUILD / "meson-info/intro-buildoptions.json").read_text())
+    prefix = next(option["value"] for option in options if option["name"] == "prefix")
+    note = read_note(str(PLUGIN)) or {}
+    assert all(note[name].startswith(f"{prefix}/") for name in ("library", "helper")), note
 
 
 def test_the_plugin_takes_slurm_from_its_host() -> None:
