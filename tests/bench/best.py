@@ -1,7 +1,8 @@
-"""The best that a rank can do that knows how its waits are spread, on a machine whose sleeps cost and end as measured.
+"""Computes the least CPU time of a rank that knows how its waits are distributed, on a machine with measured sleeps.
 
-Pure. All times are microseconds. It sleeps once in a wait, for what surely remains less what 99 of 100 sleeps end late
-by, and polls from the wake-up on: nothing that sleeps, and is late in one wait of a hundred at most, takes less.
+Pure. All times are microseconds. The rank sleeps once in a wait, for the time that surely remains less the 99th
+percentile of the sleeps' lateness, and polls from the wake-up on. No way to sleep that is late in one wait of a hundred
+at most takes less.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sleep:
-    """What a sleep of that length ends late by, in the median and in 99 of 100, and its own CPU time."""
+    """A sleep of that length: how late it ends, as median and 99th percentile, and its own CPU time."""
 
     length_us: float
     late_us: float
@@ -21,12 +22,12 @@ class Sleep:
 
 
 def nearest(sleeps: Iterable[Sleep], length_us: float) -> Sleep:
-    """The one measured that is nearest in length, as a ratio. At least one is wanted."""
+    """Returns the measured sleep whose length is nearest, as a ratio. At least one must be given."""
     return min(sleeps, key=lambda sleep: max(sleep.length_us / length_us, length_us / sleep.length_us))
 
 
 def wait_cpu_us(wait_us: float, sleep: Sleep, jitter: float = 0) -> float:
-    """CPU time of a wait of that mean, give or take jitter of it: all of it where a sleep is not worth it."""
+    """Returns the CPU time of a wait of that mean, varying by `jitter` of it: all of it if a sleep is not worth it."""
     polled_us = jitter * wait_us + sleep.late_99_us - sleep.late_us
     if wait_us * (1 - jitter) <= sleep.late_99_us:
         return wait_us
@@ -38,17 +39,18 @@ def wait_cpu_share(wait_us: float, sleep: Sleep, jitter: float = 0) -> float:
 
 
 def step_cpu_over_work(step_us: float, imbalance: float, sleep: Sleep) -> float:
-    """On two ranks: what the waiting one takes, of the work of both."""
+    """Returns the CPU time of the waiting rank of two, as a part of the work of both."""
     waited_us = step_us * imbalance
     return wait_cpu_us(waited_us, sleep) / (2 * step_us - waited_us) if waited_us > 0 else 0
 
 
 def coin_cpu_share(short_us: float, long_us: float, sleep: Sleep) -> float:
-    """Of two lengths, each as likely: a long wait is told from a short one by polling for as long as that."""
+    """Returns the CPU share of waits of two equally likely lengths. Only polling for the short length tells them
+    apart."""
     long_cpu_us = short_us + wait_cpu_us(long_us - short_us, sleep)
     return (short_us + long_cpu_us) / (short_us + long_us)
 
 
 def change_cpu_share(lengths_us: tuple[float, ...], sleep: Sleep) -> float:
-    """Of lengths that each last for many waits."""
+    """Returns the CPU share of waits whose length changes only after many waits."""
     return sum(wait_cpu_us(length, sleep) for length in lengths_us) / sum(lengths_us)

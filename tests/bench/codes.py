@@ -1,7 +1,7 @@
-"""Other people's programs, as Debian 12 packages them, and what they are given: inputs of ours, in inputs/.
+"""Other people's programs, as Debian 12 packages them, and the project's own inputs for them, in inputs/.
 
-Each waits in a way of its own: two ranks of unequal work, transposes, a pipeline, Global Arrays, which poll, and ranks
-with threads.
+Each waits in another way: two ranks of unequal work, transposes, a pipeline, Global Arrays, which poll, and ranks with
+threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.bench.variants import LADDER
 from tests.lib.libraries import ROOT
 
 INPUTS = Path(__file__).resolve().parent / "inputs"
-HPCC_CARRIED = ROOT / "codes/_hpccinf.txt"  # where tests/bench/carry puts it
+HPCC_CARRIED = ROOT / "codes/_hpccinf.txt"  # path to which tests/bench/carry copies it
 HPCC_INPUT = HPCC_CARRIED if HPCC_CARRIED.exists() else Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
 HPCC_SIZES = (3000, 300)
 POLLS, BOUNDED = "nap, polls=on", "nap, threads=bounded"
@@ -23,7 +23,8 @@ POLLS, BOUNDED = "nap, polls=on", "nap, threads=bounded"
 
 @dataclass(frozen=True)
 class Code:
-    """`words`: the program, on the PATH, or one of ours that is built; `before` is run in its folder first."""
+    """A program. `words`: its command, on the PATH or one of the project's that is built. `before`: a command that runs
+    in its directory first."""
 
     name: str
     words: tuple[str, ...]
@@ -34,7 +35,7 @@ class Code:
     variables: dict[str, str] = field(default_factory=dict, hash=False)
     more: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
-    """In the short form, in place of `words`; empty: not in it."""
+    """Replaces `words` in the short form; empty: the short form has no such program."""
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -63,17 +64,17 @@ EXAML = Code(
     "ExaML, a tree of 16 sequences",
     ("/usr/lib/examl/bin/examl-sse3", "-s", "alignment.binary", "-t", "start", "-n", "found", "-m", "GAMMA", "-p", "1"),
     "examl", before=("parse-examl", "-s", "alignment", "-n", "alignment", "-m", "DNA"), standard_input="alignment")
-"""Only the benchmark scale runs it: each of its many short waits ends when the last rank has come."""
+"""Only the benchmark scale runs it: each of its many short waits ends when the last rank arrives."""
 SEQUENCES, MUTATED = 16, 0.05
 
 
 def executable(code: Code) -> str | None:
-    """Returns the path of its program; of one that is called by its path, also where it is on the PATH instead."""
+    """Returns the path of a code's program; if its command is a path, the PATH is searched too."""
     return shutil.which(code.words[0]) or shutil.which(Path(code.words[0]).name)
 
 
 def alignment_make(folder: Path, sites: int) -> None:
-    """Writes sequences that have evolved by chance, the same each time, and a tree to start from."""
+    """Writes sequences that have evolved by chance, the same each time, and a starting tree."""
     chance = random.Random(1)
     sequences = [chance.choices("ACGT", k=sites)]
     while len(sequences) < SEQUENCES:
@@ -92,7 +93,7 @@ def alignment_make(folder: Path, sites: int) -> None:
 
 
 def hpcc_input(folder: Path, size: int, rows: int = 1, columns: int = 2) -> None:
-    """The shipped example, made for a grid of that many ranks."""
+    """Returns the shipped example, adapted to a grid of that many ranks."""
     lines = HPCC_INPUT.read_text().splitlines()
     for place, text in ((5, f"{size} Ns"), (7, "64 NBs"), (10, f"{rows} Ps"), (11, f"{columns} Qs")):
         lines[place] = text

@@ -10,7 +10,7 @@ from typing import Any
 
 try:
     import jsonschema
-except ImportError:  # a carried copy needs Python alone; its results are checked where they are taken in
+except ImportError:  # a carried copy has Python alone; the tree checks its results when it reads them
     jsonschema = None
 
 from tests.bench import machine, variants
@@ -22,11 +22,11 @@ VERSION = 1
 
 
 class Invalid(Exception):
-    """A file that should have results has none."""
+    """The file has no valid results."""
 
 
 def rounded(value: float) -> float:
-    """Six figures that matter are more than any of them means."""
+    """Rounds to six significant figures, more than any measurement justifies."""
     return float(f"{value:.6g}")
 
 
@@ -56,9 +56,10 @@ def make(name: str, title: str, measured: Measured, targets: list[Target], short
 
 
 def merged(documents: list[dict[str, Any]], judge: Callable[[Measured], list[Target]]) -> dict[str, Any]:
-    """Returns one document of what one machine has measured in several calls. Raises Invalid where they differ.
+    """Returns one document of one machine's results from several calls. Raises Invalid if the machines or versions
+    differ.
 
-    Rounds of the same row are put one behind the other.
+    The rounds of the same row are appended to each other.
     """
     first = documents[0]
     for other in documents[1:]:
@@ -81,7 +82,7 @@ def merged(documents: list[dict[str, Any]], judge: Callable[[Measured], list[Tar
 
 
 def without_times(value: Any) -> Any:
-    """Leaves out the cost of a sleep, which each call measures anew."""
+    """Returns the value without the cost of a sleep, which each call measures anew."""
     return {key: item for key, item in value.items() if key != "nap"} if isinstance(value, dict) else value
 
 
@@ -100,7 +101,7 @@ def write(path: Path, results: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Raises Invalid where it is something else."""
+    """Reads results. Raises Invalid if the file has none of this version."""
     try:
         results: dict[str, Any] = json.loads(path.read_text())
         jsonschema.validate(results, json.loads(SCHEMA.read_text()))

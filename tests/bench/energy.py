@@ -1,4 +1,4 @@
-"""The energy of this node's packages, where RAPL can be read: else nothing, and no model in its place."""
+"""The energy of this node's packages, if RAPL can be read: otherwise nothing, and no model instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def package_zones() -> list[Path]:
 
 
 def node_joules() -> float | None:
-    """Since some moment; None where it cannot be read."""
+    """Returns the joules since an arbitrary moment, None if they cannot be read."""
     try:
         counters = [int((zone / "energy_uj").read_text()) for zone in package_zones()]
     except (OSError, ValueError):
@@ -23,7 +23,7 @@ def node_joules() -> float | None:
 
 
 def joules_between(before: float | None, after: float | None) -> dict[str, float]:
-    """A figure for a sample, or none. A counter that has gone round would be negative."""
+    """Returns a figure for a sample, or none; none too if a counter has wrapped."""
     if before is None or after is None or after < before:
         return {}
     return {"energy_j": after - before}

@@ -1,7 +1,8 @@
-"""Runs measurements in pairs: what is compared is launched in turn, round after round, and never one after all others.
+"""Runs measurements in pairs: launches the variants in turn, round after round, never one after all launches of
+another.
 
-A cell is one launch of one variant. It returns samples: where it was measured (a point, such as a delay) and the
-figures there. What is the same point of the same group in two variants is a pair.
+A cell is one launch of one variant. It returns samples: the point where it measured (such as a delay) and the figures
+there. The same point of the same group in two variants is a pair.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ Key = tuple[str, str, tuple[tuple[str, Any], ...]]
 
 
 class Failure(Exception):
-    """A launch did not do what it should; the text says which and why."""
+    """A launch failed; the text says which and why."""
 
 
 @dataclass(frozen=True)
 class Cell:
     """One launch of one variant of a group, once in every round.
 
-    `rounds`: how many rounds its group has; 0: as many as the benchmark. `seconds`: how long a launch takes, about.
+    `rounds`: number of rounds of its group; 0: the benchmark's. `seconds`: rough length of a launch.
     """
 
     group: str
@@ -37,7 +38,7 @@ class Cell:
 
 @dataclass
 class Row:
-    """What was measured at one point of one variant: for each figure, a value per round."""
+    """The measurements at one point of one variant: for each figure, a value per round."""
 
     group: str
     variant: str
@@ -53,7 +54,7 @@ class Row:
 
 @dataclass
 class Measured:
-    """All rows of a benchmark, and what could not be had or went wrong."""
+    """All rows of a benchmark, what was unavailable, and what failed."""
 
     rows: list[Row] = field(default_factory=list)
     unavailable: dict[str, str] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class Measured:
                 self._by_key[key].values.setdefault(figure, []).append(value)
 
     def select(self, group: str = "", variant: str = "", **point: Any) -> list[Row]:
-        """In the order of measuring; what is not given is any."""
+        """Returns the matching rows in the order of measuring. An argument that is not given matches all."""
         return [row for row in self.rows
                 if (not group or row.group == group) and (not variant or row.variant == variant)
                 and all(row.point.get(key) == value for key, value in point.items())]
@@ -86,7 +87,7 @@ class Measured:
 
 
 def quantile(values: Sequence[float], part: float) -> float:
-    """Between the two that are nearest."""
+    """Returns a quantile, interpolated between the two nearest values."""
     ordered = sorted(values)
     place = part * (len(ordered) - 1)
     low = int(place)
@@ -95,12 +96,12 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 
 def paired(row: Row, reference: Row, figure: str, how: Callable[[float, float], float]) -> list[float]:
-    """how(this, reference) per round."""
+    """Returns how(this, reference) for each round."""
     return [how(mine, other) for mine, other in zip(row.values[figure], reference.values[figure])]
 
 
 def ratio(row: Row | None, reference: Row | None, figure: str) -> float | None:
-    """Median of the rounds' ratios; None where one of them was not measured."""
+    """Returns the median of the rounds' ratios; None if a row or its figure was not measured."""
     if not row or not reference or figure not in row.values or figure not in reference.values:
         return None
     ratios = paired(row, reference, figure, lambda mine, other: mine / other if other else float("nan"))
@@ -115,15 +116,16 @@ def difference(row: Row | None, reference: Row | None, figure: str) -> float | N
 
 
 def binomial_below(trials: int, most: int) -> float:
-    """Returns the probability of at most that many heads when so many fair coins are thrown."""
+    """Returns the probability of at most `most` heads when that many fair coins are thrown."""
     return sum(math.comb(trials, heads) for heads in range(most + 1)) / 2 ** trials
 
 
 def interval(values: Sequence[float], wanted: float = CONFIDENCE) -> tuple[float, float, float]:
     """Returns two of the values, and the probability that the true median lies between them.
 
-    The order statistics of the sign test: they assume nothing of how the values are distributed. The interval is the
-    narrowest with the wanted probability; with fewer than six values it is all of them, with the probability of that.
+    The values are the order statistics of the sign test, which assumes nothing about their distribution. The interval
+    is the narrowest with the wanted probability. With fewer than six values it covers all of them, with the probability
+    of that.
     """
     ordered = sorted(values)
     count = len(ordered)
@@ -140,7 +142,7 @@ def launches(cells: list[Cell], rounds: int) -> int:
 
 
 def expected_s(cells: list[Cell], rounds: int) -> float:
-    """Returns how long all launches take, about; 0 where the benchmark does not say."""
+    """Returns the rough length of all launches; 0 if the benchmark does not tell."""
     return sum(cell.seconds * rounds_of(cell, rounds) for cell in cells)
 
 
@@ -150,9 +152,10 @@ def rotated(cells: list[Cell], by: int) -> list[Cell]:
 
 def run(cells: list[Cell], rounds: int, measured: Measured, step: Callable[[str], None],
         group_done: Callable[[], None] = lambda: None) -> None:
-    """step is told before each launch what it is. A cell that fails is noted, and not tried again.
+    """Runs all cells. A cell that fails is noted, and not tried again.
 
-    group_done is called when all rounds of a group have been measured.
+    step is called with a cell's name before each launch. group_done is called when all rounds of a group have been
+    measured.
     """
     groups: dict[str, list[Cell]] = {}
     for cell in cells:

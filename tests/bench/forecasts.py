@@ -1,4 +1,4 @@
-"""What was measured of waits by forecast, beside what is wanted and the best possible; and the tables of it."""
+"""Compares the measurements of waits by forecast with the targets and the best possible; makes their tables."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tests.bench.variants import BARE, LADDER
 BEFORE, JUDGED = LADDER, "nap"
 POLICIES = (BEFORE, JUDGED)
 CALLS = {"calls": "that do not wait"}
-SLEEP = "sleep"  # the group of what a sleep costs
+SLEEP = "sleep"  # name of the group of the cost of a sleep
 INSTRUCTIONS = calls.INSTRUCTIONS
-LATE_CPU = {200: 25, 500: 12, 1000: 8, 2000: 6, 5000: 4, 100000: 2}  # %, at most
-JITTER = 0.02  # of programs/waits.c
-STEP_CPU = {500: 12, 1000: 8, 2000: 6, 5000: 5}  # %, at most
-STEP_WALL_MEDIAN, STEP_WALL_WORST = 0.5, 1.0  # %, at most
+LATE_CPU = {200: 25, 500: 12, 1000: 8, 2000: 6, 5000: 4, 100000: 2}  # greatest CPU share in %, by us late
+JITTER = 0.02  # jitter of programs/waits.c
+STEP_CPU = {500: 12, 1000: 8, 2000: 6, 5000: 5}  # greatest CPU time above the work in %, by step length in us
+STEP_WALL_MEDIAN, STEP_WALL_WORST = 0.5, 1.0  # greatest wall time above no library's, in %
 SCENE_US = 1000
-SCENE_CPU = {"coin": 40, "change": 40}  # %, at most; the others may take what they need
-SCENE_DELAY = 1.0  # % of the run, at most
+SCENE_CPU = {"coin": 40, "change": 40}  # greatest CPU share in %; the other scenes may take what they need
+SCENE_DELAY = 1.0  # greatest delay, in % of the run
 TITLES = {"coin": "0.1 or 1.9 ms by coin", "change": "0.3 ↔ 1 ms, each 100 waits", "uniform": "uniform, 0 to 2 ms",
           "exponential": "exponential, mean 1 ms", "adversary": "1 ms, or as soon as the rank sleeps"}
 
 
 class Figures:
-    """What was measured, by library."""
+    """The measurements, by library."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
@@ -47,7 +47,7 @@ class Figures:
 
     def against(self, mpi: str, variant: str, figure: str, how: Callable[[float, float], float],
                 **point: Any) -> float | None:
-        """The median of what the rounds' pairs show; None where one was not measured."""
+        """Returns the median over the rounds' pairs; None if one was not measured."""
         row, bare = self.row(mpi, variant, **point), self.row(mpi, BARE, **point)
         if not row or not bare or figure not in row.values or figure not in bare.values:
             return None
@@ -66,7 +66,7 @@ class Figures:
 
 
 def delay_percent(figures: Figures, mpi: str, variant: str, scene: str) -> float | None:
-    """By how much the waits ended later than without the library, in all, of the run."""
+    """Returns how much later all waits together ended than without the library, in per cent of the run."""
     row, bare = figures.row(mpi, variant, scene=scene), figures.row(mpi, BARE, scene=scene)
     if not row or not bare:
         return None
@@ -95,7 +95,8 @@ def late_targets(figures: Figures, mpi: str, variant: str, wait_us: float) -> di
 
 
 def step_values(figures: Figures, mpi: str, variant: str, step_us: float) -> list[tuple[float, float, Row]]:
-    """CPU time above the work and wall time above no library's, in per cent, of each cell of that step."""
+    """Returns, for each cell of that step, CPU time above the work and wall time above that without the library, in per
+    cent."""
     found = []
     for row in figures.rows:
         if row.group != mpi or row.variant != variant or row.point.get("step_us") != step_us:
@@ -150,7 +151,7 @@ def instructions_target(figures: Figures, variant: str) -> Target:
 
 
 def best_of_steps(figures: Figures, mpi: str, step_us: float) -> float | None:
-    """In per cent of the work: of the imbalance at which the best possible is the dearest."""
+    """Returns the best possible CPU time above the work in per cent, at the imbalance where it is greatest."""
     found = []
     for imbalance in figures.points("imbalance", step_us=step_us):
         waited_us = step_us * imbalance / 100
@@ -188,7 +189,7 @@ def every_target(figures: Figures) -> list[Target]:
 
 
 def rows_kept(results: dict[str, Any]) -> list[Row]:
-    """The rows of a document, as they were measured."""
+    """Returns the rows of a document as they were measured."""
     return [Row(row["group"], row["variant"], row["point"],
                 {name: figure["values"] for name, figure in row["figures"].items()}) for row in results["rows"]]
 
@@ -198,7 +199,7 @@ def shown(value: float | None) -> str:
 
 
 def judged(target: Target) -> str:
-    """The value, and whether it is what is wanted."""
+    """Returns the target's value, marked if the target is not met."""
     verdict = aims.verdict(target.as_dict())
     return f"{shown(target.value)} {verdict if verdict == 'met' else f'**{verdict}**'}".strip()
 
@@ -255,7 +256,7 @@ def scene_lines(figures: Figures, mpi: str) -> list[str]:
 
 
 def call_lines(figures: Figures) -> list[str]:
-    """A call that does not wait, of all libraries."""
+    """Returns the table of calls that do not wait, for all libraries."""
     lines = ["| | ns added, ladder | nap | messages, ladder | nap | latency, ladder | nap |",
              "|---|" + "---:|" * 6]
     for mpi in figures.mpis():
@@ -278,7 +279,7 @@ def sleep_line(figures: Figures, mpi: str) -> str:
 
 
 def section_lines(results: dict[str, Any]) -> list[str]:
-    """All of it, library by library, for RESULTS.md."""
+    """Returns the whole section for RESULTS.md, library by library."""
     figures = Figures(rows_kept(results))
     verdicts = [aims.verdict(target) for target in results["targets"]]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in ("met", "not met", "not measured"))

@@ -1,4 +1,4 @@
-"""What a result was measured on: the machine and the versions, nothing that tells whose it is."""
+"""Describes what a result was measured on: the machine and the versions, but nothing that identifies its owner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_virtual() -> bool:
 
 
 def quota_cpus() -> float:
-    """Returns how many CPUs' time the control group may use; infinity where it has no limit."""
+    """Returns the CPU quota of the control group, in CPUs; infinity without a limit."""
     limit = first_line("/sys/fs/cgroup/cpu.max").split()
     if len(limit) != 2:
         limit = [first_line(f"/sys/fs/cgroup/cpu/cpu.cfs_{name}_us") for name in ("quota", "period")]
@@ -44,7 +44,7 @@ def quota_cpus() -> float:
 
 
 def first_threads(cpus: list[int], siblings: list[str]) -> list[int]:
-    """Returns the first CPU of each core; `siblings` says for each CPU which ones are of its core, if it is known."""
+    """Returns the first CPU of each core. siblings: for each CPU the list of CPUs of its core, if known."""
     found: dict[str, int] = {}
     for cpu, of_core in zip(cpus, siblings):
         found.setdefault(str(cpu) if of_core == "unknown" else of_core, cpu)
@@ -59,7 +59,7 @@ def cores() -> list[int]:
 
 
 def cpus() -> list[int]:
-    """Returns those of cores(), then the other CPUs that this process may run on."""
+    """Returns the CPUs of cores(), then the other CPUs that this process may run on."""
     first = cores()
     return first + sorted(os.sched_getaffinity(0) - set(first))
 
@@ -123,13 +123,13 @@ def version_number(mpi: Mpi) -> str:
 
 
 def jiffies() -> tuple[int, int]:
-    """Since the machine was started, of all its CPUs: how much the host took away, and all there was."""
+    """Returns the time that the host took away from all CPUs since the start of the machine, and the total time."""
     words = [int(word) for word in first_line("/proc/stat").split()[1:9]]
     return words[7], sum(words)
 
 
 def stolen_percent(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Between the two. 0 where the clock has not ticked."""
+    """Returns the stolen time between two readings in per cent; 0 if the clock has not ticked."""
     return 100 * (after[0] - before[0]) / (after[1] - before[1]) if after[1] > before[1] else 0
 
 

@@ -1,4 +1,4 @@
-"""Measures one benchmark, from the plan to the document; tests/bench/run and a carried copy's `run` both do it so."""
+"""Measures one benchmark, from the plan to the document, for tests/bench/run and a carried copy's `run`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.bench import document, engine, machine
 from tests.bench.picked import Picked
 from tests.bench.plan import Plan
 
-KEEP_S = 20  # to describe the machine takes a second
+KEEP_S = 20  # describing the machine takes a second
 NOT_REACHED = "not reached before it was ended"
 
 
@@ -26,7 +26,7 @@ def minutes(seconds: float) -> str:
 
 @dataclass
 class Asked:
-    """`rounds`: launches of each variant; 0: as many as usual."""
+    """A request. `rounds`: launches of each variant; 0: the usual number."""
 
     short: bool = False
     rounds: int = 0
@@ -36,10 +36,11 @@ class Asked:
 
 def measure(module: ModuleType, asked: Asked, begin: Callable[[int, float], None], step: Callable[[str], None],
             keep: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
-    """Launches, judges, and returns the results; what the benchmark opened is closed again.
+    """Launches, judges, and returns the results. Closes what the benchmark opened.
 
-    `begin` is told how many launches there are, and how many seconds they take, 0 if unknown; `step` what comes next;
-    `keep`, after a group but the last, the results so far, which say that they are not all: every KEEP_S or so.
+    begin: called with the number of launches and their seconds, 0 if unknown. step: called with the next launch. keep:
+    called about every KEEP_S seconds, after any group but the last, with the results so far, which say that they are
+    incomplete.
     """
     began, before, stolen = time.time(), machine.loads(), machine.jiffies()
     measured = engine.Measured()

@@ -13,12 +13,12 @@ NUMBERS = ("ranks", "step_ms", "steps")
 
 
 class Wrong(Exception):
-    """The text says what is wrong with a --pick."""
+    """A --pick is wrong; the text says why."""
 
 
 @dataclass
 class Picked:
-    """`words` leave something out of what is there; `numbers` replace the usual ones."""
+    """A selection. `words` select among what exists; `numbers` replace the usual ones."""
 
     words: dict[str, tuple[str, ...]] = field(default_factory=dict)
     numbers: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ def positive(text: str, key: str, kind: Any) -> float:
 
 
 def read(texts: Sequence[str]) -> Picked:
-    """Raises Wrong."""
+    """Reads the texts of --pick. Raises Wrong."""
     picked = Picked(texts=tuple(texts))
     for text in texts:
         key, _, values = text.partition("=")

@@ -1,6 +1,6 @@
-"""What all pictures share: size, colours that the colour-blind can tell apart, and the line that says what they are of.
+"""Shared by all pictures: size, colours that the colour-blind can tell apart, and the line that says what was measured.
 
-Drawn from the results' JSON alone, so that they can be drawn again without measuring.
+Pictures are drawn from the results' JSON alone, so that they can be drawn again without measuring.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ NAMES = {"openmpi": "Open MPI 4.1", "openmpi-5": "Open MPI 5.0", "mpich": "MPICH
 UNITS = ((1e6, "s"), (1e3, "ms"), (1, "µs"))
 SPARE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DPI = 110
-QUANTISED = 256  # colours of the file: half its size
+QUANTISED = 256  # colours in the file: halves its size
 
 
 class Unavailable(Exception):
-    """No matplotlib."""
+    """matplotlib is not installed."""
 
 
 def pyplot() -> Any:
@@ -48,7 +48,7 @@ def colour(variant: str, number: int = 0) -> str:
 
 
 def remark(results: dict[str, Any]) -> str:
-    """The honest small print."""
+    """Returns the small print: where, when and how the figures were measured."""
     machine = results["machine"]
     kind = "virtual machine" if machine["virtual"] else "machine"
     energy = "energy not measured" if machine["energy"].startswith("not") else f"energy {machine['energy']}"
@@ -94,7 +94,7 @@ def title_of(group: str) -> str:
 
 
 def legend(figure: Any, panels: Any) -> None:
-    """One for all panels, each name once, in the line of the title."""
+    """Draws one legend for all panels, with each name once, in the line of the title."""
     found: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels()):
@@ -110,7 +110,7 @@ def duration(microseconds: float) -> str:
 
 def line(axes: Any, rows: list[dict[str, Any]], key: str, figure: str, variant: str, factor: float = 1,
          number: int = 0, label: str | None = None) -> None:
-    """A figure against a key of the points, with the middle half as bars."""
+    """Draws a figure against a key of the points, with the middle half as bars."""
     rows = sorted((row for row in rows if figure in row["figures"]), key=lambda row: row["point"][key])
     found = [row["figures"][figure] for row in rows]
     middle = [factor * item["median"] for item in found]
@@ -122,7 +122,7 @@ def line(axes: Any, rows: list[dict[str, Any]], key: str, figure: str, variant: 
 
 def bars(axes: Any, names: list[str], series: dict[str, list[dict[str, float] | None]], factor: float = 1,
          text: str = "{:.3g}") -> None:
-    """Horizontal bars: for each name one per series, with its number at its end."""
+    """Draws horizontal bars: for each name one per series, with its value at its end."""
     height = 0.8 / max(len(series), 1)
     for number, (variant, figures) in enumerate(series.items()):
         for place, figure in enumerate(figures):
@@ -141,7 +141,7 @@ def bars(axes: Any, names: list[str], series: dict[str, list[dict[str, float] | 
 
 
 def duration_ticks(axes: Any, values: list[float]) -> None:
-    """On a logarithmic axis of microseconds: what was measured, in words."""
+    """Makes a logarithmic axis of microseconds, with ticks at the measured values as durations."""
     axes.set_xscale("log")
     axes.xaxis.set_ticks(values, [duration(value) for value in values])
     axes.xaxis.set_minor_locator(pyplot().NullLocator())
@@ -153,7 +153,7 @@ def written(value: float) -> str:
 
 
 def plain_log(axes: Any, which: str) -> None:
-    """A logarithmic axis whose numbers are written out."""
+    """Makes a logarithmic axis whose numbers are written out."""
     plot = pyplot()
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -164,7 +164,7 @@ def plain_log(axes: Any, which: str) -> None:
 
 
 def plain_ticks(axes: Any, values: list[float], which: str = "x") -> None:
-    """On a logarithmic axis: the values that were measured, as they are."""
+    """Puts ticks at the measured values of a logarithmic axis, written as they are."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_ticks(values, [f"{value:g}" for value in values])
     axis.set_minor_locator(pyplot().NullLocator())

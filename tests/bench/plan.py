@@ -1,4 +1,4 @@
-"""What a benchmark is told before it says what to launch."""
+"""The plan that a benchmark gets before it says what to launch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tests.bench.picked import Picked
 
 @dataclass
 class Plan:
-    """What it opens, it puts on the stack; what this machine lacks, it notes in measured.unavailable."""
+    """A plan. The benchmark puts what it opens on `stack`, and notes what this machine lacks in
+    measured.unavailable."""
 
     short: bool
     stack: ExitStack

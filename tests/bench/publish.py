@@ -1,4 +1,4 @@
-"""Writes what was measured into the tree: RESULTS.md beside this file, the pictures in results/, README's section."""
+"""Writes results into the tree: RESULTS.md beside this file, the pictures in results/, README's section."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE / "RESULTS.md"
 PICTURES = HERE / "results"
 README = HERE.parents[1] / "README.md"
-SECTION = "benchmark"  # of the README
-SHOWN = (  # there: what a user asks first
+SECTION = "benchmark"  # section of the README
+SHOWN = (  # targets in the README: what a user asks first
     "1 ms late, nap: CPU share of the wait",
     "1 ms late, nap: median overshoot",
     "time added to a call",
     "wall time above that without the library, steps of 500 µs and more, median of the imbalances",
 )
 OWN = {applications.NAME: applications, foresight.NAME: forecasts, job.NAME: job, scale.NAME: scale}
-"""Have a section of their own, with tables; published alone."""
+"""These benchmarks have a section of their own, with tables, and are published alone."""
 QUIET = 0.7
-HALF, SHARE, LONGEST_US = 2, 16, 100  # of the budget covers a nap's lateness; of the wait is the budget; is a usual nap
+HALF, SHARE, LONGEST_US = 2, 16, 100  # budget by the lateness covered; wait by budget; a usual nap
 HEAD = """\
 # What it costs, what it saves, beside the alternatives
 
@@ -67,7 +67,7 @@ def target_lines(documents: list[dict[str, Any]]) -> list[str]:
 
 
 def limit_lines(documents: list[dict[str, Any]]) -> list[str]:
-    """What no target can be better than, on this machine and under this law."""
+    """Returns the section on the limits that no target can beat, on this machine and under this law."""
     nap = documents[0]["machine"]["nap"]
     woken = [target["value"] for results in documents for target in results["targets"]
              if target["text"] == late_sender.EVENT_OVERSHOOT and target["value"] is not None]
@@ -87,7 +87,7 @@ def limit_lines(documents: list[dict[str, Any]]) -> list[str]:
 
 
 def readme_lines(documents: list[dict[str, Any]]) -> list[str]:
-    """The few figures of SHOWN, and where the others are."""
+    """Returns the figures of SHOWN, and where to find the others."""
     machine = documents[0]["machine"]
     kind = "a virtual machine" if machine["virtual"] else "a machine"
     lines = [f"On {kind} with {machine['cpus']} CPUs, the worst of five MPI libraries:", "",
@@ -100,7 +100,8 @@ def readme_lines(documents: list[dict[str, Any]]) -> list[str]:
 
 
 def quiet_lines(documents: list[dict[str, Any]]) -> list[str]:
-    """By the load before the first of them: the others' is their predecessors' own."""
+    """Returns a warning if the load was high before the first benchmark. Later ones start with the load of their
+    predecessors."""
     first = min(documents, key=lambda results: results["began"])
     load = first["load"]["before"][0]
     if load <= QUIET:
@@ -130,7 +131,7 @@ def page(documents: list[dict[str, Any]], pictures: Path) -> str:
 
 
 def own_lines(results: dict[str, Any], picture: Path) -> list[str]:
-    """What a benchmark of OWN has in the page: on what it was made, and its tables."""
+    """Returns a section of a benchmark of OWN: the machine, and its tables."""
     head = benchmark_lines(results, picture)
     if not results["rows"]:
         return [head[0], "", *OWN[results["benchmark"]].section_lines(results)]
@@ -142,14 +143,14 @@ def own_lines(results: dict[str, Any], picture: Path) -> list[str]:
 
 
 def own_readme_lines(results: dict[str, Any]) -> list[str]:
-    """How much of what is wanted of forecasts they reach."""
+    """Returns how many of the targets of forecasts are met."""
     verdicts = [targets.verdict(target) for target in results["targets"]]
     return [f"`nap`'s forecasts meet {verdicts.count('met')} of {len(verdicts)} targets "
             "([table](tests/bench/RESULTS.md#waits-by-forecast))."]
 
 
 def page_write(path: Path, text: str) -> None:
-    """Anew, with the sections that other runs have made."""
+    """Writes the page anew, but keeps the sections that other runs have made."""
     kept = {name: section for name in OWN if (section := sections.section_read(path, name))}
     path.write_text(text)
     for name, section in kept.items():
@@ -157,7 +158,7 @@ def page_write(path: Path, text: str) -> None:
 
 
 def write(documents: list[dict[str, Any]], folder: Path, target: Path = HERE, readme: Path = README) -> None:
-    """Copies the pictures first: the page shows those that there are."""
+    """Writes the page. Copies the pictures first, because the page shows those that exist."""
     documents = [scale.published(results) if results["benchmark"] == scale.NAME else results for results in documents]
     pictures = target / PICTURES.name
     pictures.mkdir(exist_ok=True)

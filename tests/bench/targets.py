@@ -1,4 +1,4 @@
-"""What the project wants of a figure, and whether it was met here."""
+"""Targets: what the project wants of a figure, and whether it was met here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Target:
-    """`met` is None where nothing was measured; `why` says why, or where it was measured."""
+    """A target. `met` is None if nothing was measured; `why` gives the reason, or where it was measured."""
 
     text: str
     value: float | None
@@ -42,7 +42,7 @@ def verdict(target: dict[str, Any]) -> str:
 
 
 def number(value: float) -> str:
-    """Three figures that matter."""
+    """Returns the number with three significant figures."""
     if value != 0 and abs(value) < 0.001:
         return f"{value:.1e}"
     return f"{value:,.0f}".replace(",", " ") if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""The benchmarks run, and what they write validates; how well they did is not judged here."""
+"""Tests that the benchmarks run, and that their results are valid. The figures are not judged here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.lib.libraries import BUILD, LIBRARY, ROOT
 RUN = ROOT / "tests/bench/run"
 NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "patterns", "polling", "polls", "threads", "launch",
          "record", "sampler", "applications", "foresight", "job", "scale")
-SMALL = {"scale": ("--pick=ranks=2", "--pick=steps=20")}  # also where there are few cores
+SMALL = {"scale": ("--pick=ranks=2", "--pick=steps=20")}  # few ranks, for machines with few cores
 built = pytest.mark.skipif(not LIBRARY.exists() or not (BUILD / "tests/bench/programs/stamp").exists(),
                            reason=f"not built: {LIBRARY}")
 
@@ -163,7 +163,7 @@ def application(group: str, variant: str, **figures: float) -> Row:
 
 
 def test_an_application_is_judged_by_its_work_alone() -> None:
-    """One whose ranks hardly wait has no CPU time to save: its wall time alone is judged."""
+    """A program whose ranks hardly wait has no CPU time to save: only its wall time is judged."""
     found = Measured(rows=[
         application("waits", variants.BARE, wall_s=10, cpu_s=20),
         application("waits", "profile", wall_s=10, cpu_s=20, waited_s=8, asleep_s=0),
@@ -224,7 +224,7 @@ def test_nothing_outlives_a_run_that_is_ended(tmp_path: Path) -> None:
 
 
 def test_an_end_amid_a_launch_ends_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The signal comes while Popen is in its constructor, where nobody has the process yet."""
+    """The signal comes inside Popen's constructor, before anything else knows the process."""
     begun = []
 
     class Interrupted(subprocess.Popen):  # type: ignore[type-arg]

@@ -1,4 +1,4 @@
-"""tests/bench/carry: its directory has all that the benchmark scale needs, and measures with Python alone."""
+"""Tests tests/bench/carry: its directory has all that the benchmark scale needs, and measures with Python alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_carried_directory_is_complete(carried: Path) -> None:
 
 @built
 def test_the_carried_directory_measures(carried: Path, tmp_path: Path) -> None:
-    """Elsewhere, with Python alone: no packages (-S), no variables, no tree."""
+    """Measures in another directory with Python alone: no packages (-S), no variables, no tree."""
     elsewhere = carried.rename(carried.parent / "elsewhere")
     out = tmp_path / "scale.json"
     try:

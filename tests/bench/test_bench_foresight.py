@@ -1,4 +1,4 @@
-"""What the benchmark of forecasts computes: verdicts, the best possible, and the sections that it and job write."""
+"""Tests what the benchmark of forecasts computes: verdicts, the best possible, and its section and that of job."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ random, 10 %                   tree        -     -       -   +0.90    45   +0.80
 
 
 @pytest.mark.parametrize(("wait_us", "jitter", "least_us"), [
-    (1000, 0, 30),  # the sleep's own, and what is polled because most sleeps end before the 99th of 100
-    (1000, 0.02, 50),  # and what the wait is longer than the shortest
+    (1000, 0, 30),  # CPU time of the sleep, and of the polls because most sleeps end before the 99th percentile
+    (1000, 0.02, 50),  # and the time by which the wait exceeds the shortest
     (25, 0, 25),  # too short for a sleep
-    (28, 0.5, 28),  # may be too short for one
+    (28, 0.5, 28),  # may be too short for a sleep
     (31, 0, 30), (29, 0, 29),  # never more than polling
 ])
 def test_the_best_of_a_wait(wait_us: float, jitter: float, least_us: float) -> None:
@@ -55,7 +55,7 @@ def wait_row(cpu: float, median: float, p99: float, after: float = 0) -> dict[st
 
 
 def measured(cpu: float = 0.07, median: float = 4, p99: float = 20, after: float = 9000) -> Measured:
-    """One library, in each figure of which nap is as given."""
+    """Returns measurements of one library, with the given figures for nap."""
     found = Measured()
     found.add("openmpi", "sleep", [({"nap_us": 1000.0}, {"late_us": 5, "late_99_us": 25, "cpu_us": 10})])
     near, coin = {"scene": "near", "late_us": 1000.0}, {"scene": "coin", "late_us": 1000.0}

@@ -1,4 +1,4 @@
-"""The benchmark of merging runs, and what it measures grows no faster than the job."""
+"""Tests that the benchmark of merging runs, and that its figures grow no faster than the job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bench(*words: str) -> list[dict[str, float]]:
 
 
 def test_the_cost_grows_with_the_nodes_and_no_faster() -> None:
-    """The limits are for 10 000 nodes: 4 000 may take their part of the memory, beside the program itself."""
+    """The limits are for 10 000 nodes: 4 000 may take their part of the memory, plus the program itself."""
     small, large = bench("--nodes", "1000", "4000")
     assert (small["ranks"], large["ranks"]) == (128_000, 512_000)
     assert large["max_rss_mib"] < 0.4 * 256 + 20

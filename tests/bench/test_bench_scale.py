@@ -1,4 +1,4 @@
-"""The benchmark scale: what its program plans, that it plays, and what it makes of rounds."""
+"""Tests the benchmark scale: what its program plans, that it plays, and how it sums up rounds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ built = pytest.mark.skipif(not LIBRARY.exists() or not (BUILD / "tests/bench/pro
 
 
 def made(ranks: int, rounds: int = 6, steps: int = 700, **longer: float) -> Measured:
-    """Rounds that get slower; nap and profile are longer by that many per cent in each."""
+    """Returns rounds that get slower. nap and profile are longer by the given per cent in each."""
     found = Measured()
     point = {"pattern": "always", "ranks": ranks, "step_ms": 1, "steps": steps}
     group = f"openmpi-5, {ranks} ranks, always, 1 ms, {steps} steps"
@@ -53,7 +53,7 @@ def results_of(measured: Measured) -> dict[str, Any]:
 
 @built
 def test_a_pattern_s_work_adds_up() -> None:
-    """The sums are in steps, of 16 ranks and 800 steps. The noise is the same in each run, and its mean is small."""
+    """Sums are in steps, for 16 ranks and 800 steps. The noise is the same in each run, and its mean is small."""
     expected = {"always": 16.3, "rotate": 16.3, "half": 20, "random": 16, "drift": 16, "heavy": 16.21}
     assert expected.keys() == scale.PATTERNS.keys()
     for pattern, ranks_work in expected.items():
@@ -71,7 +71,7 @@ def test_a_pattern_s_slow_ranks_are_where_they_should_be() -> None:
 
 
 def planned(pattern: str, steps: int, ranks: int) -> tuple[list[float], float]:
-    """Each rank's work, and the mean of the steps' longest."""
+    """Returns each rank's work, and the mean of the steps' longest work."""
     mpi = variants.BY_NAME["openmpi-5"]
     words = [variants.program(mpi, "meet"), "plan", pattern, "1000", str(steps), str(ranks)]
     output = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60,

@@ -1,4 +1,4 @@
-"""Which of the figures that are wanted are not met, by how much, and why."""
+"""Lists the targets that are not met, by how much, and why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from tests.bench.targets import number, verdict
 
 Kinds = tuple[tuple[str, str, str], ...]
-"""A part of the target's text, what to call it, and the reason."""
+"""part of the target's text, name, and reason"""
 
 FORECASTS: Kinds = (
     (" late: CPU of the wait", "late partner, CPU",
@@ -53,17 +53,17 @@ APPLICATIONS: Kinds = (
 
 
 def kind_of(text: str, kinds: Kinds = FORECASTS) -> int | None:
-    """The first that fits."""
+    """Returns the index of the first kind that fits the text."""
     return next((place for place, (part, _, _) in enumerate(kinds) if part in text), None)
 
 
 def excess(target: dict[str, Any]) -> float:
-    """Of what is wanted: 1 is twice as much."""
+    """Returns how far the value is off, as a part of the limit: 1 is twice as much."""
     return abs(target["value"] - target["limit"]) / abs(target["limit"])
 
 
 def lines(targets: list[dict[str, Any]], kinds: Kinds = FORECASTS) -> list[str]:
-    """A table of those kinds of which some are not met; nothing if all are."""
+    """Returns a table of the kinds with targets that are not met; nothing if all are met."""
     rows = []
     for place, (_, title, reason) in enumerate(kinds):
         all_of = [target for target in targets if kind_of(target["text"], kinds) == place]

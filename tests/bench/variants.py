@@ -1,4 +1,5 @@
-"""What is compared: no library, the MPI's own knobs, the library's policies; and how a variant is launched."""
+"""The variants that are compared: no library, the MPI's own settings, the library's policies; and how each is
+launched."""
 
 from __future__ import annotations
 
@@ -17,21 +18,21 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILT = BUILD / "tests/bench/programs"
 TIMEOUT_S = 60
 CARRIED = ROOT / "carried.json"
-"""tests/bench/carry puts it where it has put all that is needed: nothing is built or installed there."""
+"""Written by tests/bench/carry into a directory with all that is needed: nothing is built or installed there."""
 BARE = "no library"
 LADDER = "ladder"
-"""nap as a policy of a site may have it, without slowdown_percent: nothing is forecast."""
+"""nap as a site's policy without slowdown_percent: nothing is forecast."""
 COUNTER = "counting tool"
 BY_NAME = {mpi.name: mpi for mpi in MPIS}
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
 
 before_all: tuple[str, ...] = ()  # with --undisturbed: chrt, before every rank
-only: tuple[str, ...] = ()  # with --mpi: of these alone; empty: of all
+only: tuple[str, ...] = ()  # with --mpi: the only libraries to measure; empty: all
 
 
 @dataclass(frozen=True)
 class Variant:
-    """`options` are the launcher's, `variables` the ranks'."""
+    """A variant. `options` are the launcher's, `variables` the ranks'."""
 
     name: str
     options: tuple[str, ...] = ()
@@ -39,11 +40,12 @@ class Variant:
 
 
 def yield_option(on: bool) -> tuple[str, ...]:
-    """Said always: Open MPI decides by itself where more ranks than slots are asked for."""
+    """Returns the option that turns yielding on or off. It is always passed: without it Open MPI decides by the number
+    of slots."""
     return ("--mca", "mpi_yield_when_idle", "1" if on else "0")
 
 
-# What each MPI offers by itself against burning CPU. Debian's MPICH 4.0 has nothing that works.
+# Each MPI's own setting to burn less CPU time. Debian's MPICH 4.0 has none that works.
 KNOBS = {
     "openmpi": Variant("mpi_yield_when_idle", yield_option(True)),
     "openmpi-5": Variant("mpi_yield_when_idle", yield_option(True)),
@@ -70,7 +72,7 @@ def without_account(flat: str) -> str:
 
 
 def config_of(policy: str, shared: bool = False, profile: bool = False) -> str:
-    """shared: as slurmstepd says it to tasks that have fewer cores than they are."""
+    """Returns a policy's configuration. shared: as slurmstepd writes it for tasks that have fewer cores than tasks."""
     named = policies()["nap" if policy == LADDER else policy]
     flat = (without_account(named) if policy == LADDER else named).replace("shared=0", f"shared={int(shared)}")
     return flat.replace("profile=0", "profile=1") if profile else flat
@@ -97,7 +99,7 @@ def source_of(name: str) -> Path:
 
 @functools.cache
 def program(mpi: Mpi, name: str, *options: str) -> Path:
-    """Built with the library's compiler when it is first asked for."""
+    """Returns a program, built with the library's compiler when first asked for."""
     folder = BUILD / "tests/bench" / mpi.name
     if CARRIED.exists():
         if not (folder / name).exists():
@@ -122,13 +124,13 @@ def environment_of(mpi: Mpi) -> dict[str, str]:
 
 
 def rank_words(variant: Variant, prefix: tuple[str, ...] = ()) -> list[str]:
-    """What comes before the program: the prefix (taskset), then what only the program is to see."""
+    """Returns the words before the program: the prefix (taskset), then the variables that only the program must see."""
     return [*before_all, *prefix, "env", *(f"{key}={value}" for key, value in variant.variables.items())]
 
 
 def launch(mpi: Mpi, variant: Variant, ranks: int, command: list[str], options: tuple[str, ...] = (),
            prefix: tuple[str, ...] = (), timeout_s: float = TIMEOUT_S) -> str:
-    """What it printed. `options` are more of the launcher's, `prefix` comes before each rank."""
+    """Launches a variant; returns its output. options: further ones of the launcher. prefix: words before each rank."""
     words = [*mpi.launcher(), *options, *variant.options, "-n", str(ranks), *rank_words(variant, prefix), *command]
     status, output, errors = execute(words, environment_of(mpi), timeout_s)
     if status != 0:
@@ -138,7 +140,7 @@ def launch(mpi: Mpi, variant: Variant, ranks: int, command: list[str], options: 
 
 
 def ucx_options(unavailable: dict[str, str]) -> tuple[str, ...]:
-    """Of Open MPI, empty where it is not to be used."""
+    """Returns Open MPI's options for UCX, empty if UCX must not be used."""
     if before_all:
         unavailable["Open MPI over UCX"] = "--undisturbed: its ranks would wait for threads that they keep from running"
         return ()
@@ -146,7 +148,7 @@ def ucx_options(unavailable: dict[str, str]) -> tuple[str, ...]:
 
 
 def available(names: tuple[str, ...], program_name: str, unavailable: dict[str, str], *options: str) -> list[Mpi]:
-    """Those that this machine has, with the program built; why not, for the others."""
+    """Returns the libraries that this machine has, with the program built; notes the reason for each of the others."""
     found = []
     for name in names:
         if only and name not in only:

@@ -1,7 +1,8 @@
-"""valgrind's memcheck of the library inside real ranks, and of mpi-wait-node's verbs, leaks included.
+"""Runs valgrind's memcheck on the library inside real ranks, and on the commands of mpi-wait-node, leaks included.
 
-An error counts where any frame of its stack lies in the library. The wrappers are in the stack of all that an MPI
-library does: its own errors are suppressed by name in valgrind.supp. A leak counts where the library asked for it.
+An error counts if any frame of its stack lies in the library. The wrappers are in the stack of all that an MPI library
+does, so the MPI libraries' own errors are suppressed by name in valgrind.supp. A leak counts if the library allocated
+the memory.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def program(folder: Path, mpi: str) -> Path:
 
 
 def planted(folder: Path, library: Path) -> Path:
-    """The library with one read of what nobody has written; all else is of the build."""
+    """Builds the library with one read of uninitialised memory; all other objects are the build's."""
     spoilt, target = folder / "wait.c", folder / "libmpiwait.so"
     others = [part for part in Path(f"{library}.p").glob("*.o") if part.name != "wait_wait.c.o"]
     done = ran(["/usr/bin/python3", "tests/lib/doubles/mutate.py", "preload/wait/wait.c", spoilt, *PLANT])
@@ -57,14 +58,14 @@ def stack(error: xml.Element) -> list[str]:
 
 
 def is_ours(kind: str, frames: list[str]) -> bool:
-    """Of what is leaked, whoever asked for it counts: what an MPI library leaves behind is its own."""
+    """Returns true if the error is the library's. A leak is the allocator's: an MPI library's leaks are its own."""
     if kind.startswith("Leak"):
         frames = [frame for frame in frames if "(vgpreload" not in frame and "(libc.so" not in frame][:1]
     return any("(libmpiwait.so)" in frame for frame in frames)
 
 
 def errors_of(path: Path) -> list[str]:
-    """Those of one rank in which the library takes part."""
+    """Returns the errors of one rank in which the library takes part."""
     try:
         found = [(error.findtext("kind", "?"), stack(error)) for error in xml.parse(path).getroot().iter("error")]
     except xml.ParseError as problem:
@@ -73,7 +74,7 @@ def errors_of(path: Path) -> list[str]:
 
 
 def worked(policy: str, segment: dict) -> bool:
-    """Both ranks wrote their slots, and slept where they may."""
+    """Returns true if both ranks wrote their slots, and slept exactly if the policy lets them."""
     lanes = [slot["lane"][0] for slot in segment["slots"]]
     naps = sum(lane["naps"].get("nap", 0) for lane in lanes)
     waits = sum(call["waits"] for lane in lanes for call in lane["calls"].values())
@@ -81,7 +82,7 @@ def worked(policy: str, segment: dict) -> bool:
 
 
 def ranks_problem(folder: Path, mpi: str, policy: str, library: Path) -> str:
-    """What memcheck says of two ranks that wait for each other, "" for nothing."""
+    """Returns what memcheck reports of two ranks that wait for each other, "" for nothing."""
     logs = folder / f"{mpi}-{policy}-{library.parent.name}"
     logs.mkdir()
     valgrind = ["valgrind", "--quiet", "--leak-check=full", "--child-silent-after-fork=yes", "--xml=yes",
@@ -98,7 +99,7 @@ def ranks_problem(folder: Path, mpi: str, policy: str, library: Path) -> str:
 
 
 def ranks(folder: Path, library: Path) -> str:
-    """The library in ranks of both MPIs; and that an error of its own is noticed in each."""
+    """Checks the library in ranks of both MPIs; also checks that each finds the planted error."""
     problems = [ranks_problem(folder, mpi, policy, library) for mpi in LAUNCHERS for policy in POLICIES]
     broken = planted(folder, library)
     for mpi in LAUNCHERS:
@@ -124,7 +125,7 @@ VERBS = [
 
 
 def verbs(folder: Path, helper: Path) -> str:
-    """mpi-wait-node in a node's directories of its own, one verb after the other: no error, and nothing is leaked."""
+    """Runs mpi-wait-node's commands one after the other in directories of its own: no error, and no leak."""
     log = folder / "node"
     valgrind = (f"valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite,indirect,possible"
                 f" --error-exitcode=66 --child-silent-after-fork=yes --log-file={log}")

@@ -1,4 +1,4 @@
-/* The smallest test harness: a failed check prints where and what and goes on, and main returns CHECK_RESULT. */
+/* A minimal test harness: a failed check prints its place and text and goes on; main returns CHECK_RESULT. */
 #ifndef TESTS_LIB_CHECK_H
 #define TESTS_LIB_CHECK_H
 
@@ -23,7 +23,7 @@ static int check_failures;
 		}                                                                                            \
 	} while (0)
 
-/* With the figures that tell why, as of printf. */
+/* Checks a condition. On failure prints the figures that explain it, as printf does. */
 #define EXPECT(condition, ...)                                                          \
 	do {                                                                            \
 		if (!(condition)) {                                                     \
@@ -36,7 +36,7 @@ static int check_failures;
 
 #define CHECK_TOLD 5
 
-/* Of what is checked a million times: the first few failures are told, the others look the same. */
+/* Checks a condition that is tested a million times. Prints the first few failures only; the others look the same. */
 #define CHECK_LAW(condition, ...)                       \
 	do {                                            \
 		if (check_failures < CHECK_TOLD)        \
@@ -45,7 +45,7 @@ static int check_failures;
 			check_failures++;               \
 	} while (0)
 
-/* A law that is broken need not be played on: what comes would look the same. */
+/* A test may stop after these failures: more would look the same. */
 #define CHECK_ENOUGH  (check_failures >= CHECK_TOLD)
 #define CHECK_HOLDING (check_failures == 0)
 

@@ -1,4 +1,5 @@
-"""A record on its way as at a site: the epilog starts a writer, the writer stores, and the test only asks sacct."""
+"""Follows a record on the way that it takes at a site: the epilog starts a writer, the writer stores, and the test only
+asks sacct."""
 
 from __future__ import annotations
 
@@ -13,23 +14,23 @@ from tests.lib.jobs import HELPER, SCHEMA
 from tests.lib.throwaway import Cluster
 
 TIMEOUT_S = 120
-"""A writer waits for 8 to 12 s, and tries again 15 and 45 s later where slurmdbd has no row yet."""
+"""A writer waits for 8 to 12 s. Where slurmdbd has no row yet, it tries again 15 and 45 s later."""
 
 
 def commands(cluster: Cluster) -> list[list[str]]:
-    """The helper's processes of all hosts: pid, parent, session and the helper's own words."""
+    """Returns mpi-wait-node's processes on all hosts: pid, parent, session and arguments."""
     shown = cluster.node_run("submit", ["ps", "-eo", "pid=,ppid=,sid=,args="], check=True).stdout
     rows = [line.split() for line in shown.splitlines()]
     return [[*row[:3], *row[4:]] for row in rows if row[3:4] == [HELPER]]
 
 
 def writers(cluster: Cluster) -> list[list[str]]:
-    """What the epilogs have started; each node has one."""
+    """Returns the writers that the epilogs have started, one a node."""
     return [row for row in commands(cluster) if row[3:4] == ["drain"]]
 
 
 def left(cluster: Cluster, job: int) -> list[str]:
-    """Files of a job's first run that are still on their way, in the spool or in an outbox, or its node state."""
+    """Returns what is left of a job's first run: its files in the spool and the outboxes, and its node state."""
     places = [f"{cluster.spool}/throwaway-{job}-*", f"/var/spool/mpi-wait/out/*-{job}-*", f"/run/mpi-wait/*/{job}"]
     script = f"ls -d {' '.join(places)} 2>/dev/null"
     return [path for node in cluster.nodes for path in cluster.node_run(node, ["sh", "-c", script]).stdout.split()]
@@ -41,7 +42,8 @@ def text_of(cluster: Cluster, job: int) -> str:
 
 
 def stored(cluster: Cluster, jobs: Sequence[int]) -> tuple[list[dict[str, Any]], list[list[str]]]:
-    """The jobs' records, validated, and the helper's processes that were seen meanwhile. Runs sacct and ps, no more."""
+    """Waits for the jobs' records with sacct and ps alone. Returns the records, validated, and the helper's processes
+    seen meanwhile."""
     seen: dict[str, list[str]] = {}
     deadline = time.monotonic() + TIMEOUT_S
     while not all(texts := [text_of(cluster, job) for job in jobs]):

@@ -1,4 +1,5 @@
-"""What the tests of frequency domains share: a simulated node of one's own, holders of domains, and what files hold."""
+"""Shared by the tests of frequency domains: a simulated node for one test, processes that hold domains, and the
+contents of the files."""
 
 from __future__ import annotations
 
@@ -27,13 +28,13 @@ Done = subprocess.CompletedProcess[str]
 
 
 def helper() -> Path:
-    """The installed mpi-wait-node."""
+    """Returns the path of the installed mpi-wait-node."""
     stage = Path(os.environ.get("MPI_WAIT_STAGE", REPOSITORY / "build/stage/opt/mpi-wait"))
     return stage / "sbin/mpi-wait-node"
 
 
 class Node:
-    """A simulated node, its /run empty at first."""
+    """A simulated node whose /run is empty at first."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
@@ -43,7 +44,7 @@ class Node:
         return ["nsenter", "-t", str(self.simulation.process.pid), "-m", "-r", *map(str, words)]
 
     def run(self, *words: object, text: str = "", kill: str = "", more: dict[str, str] | None = None) -> Done:
-        """more: the command's own environment, not that of what leads there."""
+        """Runs a command on the node. more: variables that the command sees, but nsenter does not."""
         settings = [f"{name}={value}" for name, value in (more or {}).items()]
         return subprocess.run(
             self.command(*(["env", *settings] if settings else []), *words),
@@ -58,7 +59,7 @@ class Node:
         return self.run(helper(), "restore", *options)
 
     def snapshot(self) -> Snapshot:
-        """Value, owner and mode of every file that can be changed, and of one more."""
+        """Returns text, owner and mode of every file in FILES of every domain."""
         files: Snapshot = {}
         for policy in sorted(self.path(CPUFREQ).iterdir()):
             for name in FILES:
@@ -74,18 +75,18 @@ class Node:
         assert self.simulation.write(f"{CPUFREQ}/policy{policy}/{name}", value) == 0
 
     def held(self) -> list[str]:
-        """The domains that somebody has."""
+        """Returns the names of the domains that are held."""
         folder = self.path(f"{STATE}/cpufreq")
         files = sorted(folder.iterdir()) if folder.exists() else []
         return [path.name for path in files if not path.read_text().startswith(FREE)]
 
     def holder(self, job: int, step: object = 0, within: Sequence[str] = ()) -> Holder:
-        """within: a command that starts it."""
+        """Starts a holder. within: a command that starts the holder in turn."""
         return Holder(self, job, step, within)
 
 
 class Holder:
-    """A process that holds domains, as a slurmstepd does, and does what it is told."""
+    """A process that holds domains, as slurmstepd does, and obeys commands."""
 
     def __init__(self, node: Node, job: int, step: object, within: Sequence[str]) -> None:
         words = node.command(*within, DRIVER, "/run/mpi-wait", "hold", job, step)
@@ -111,7 +112,7 @@ class Holder:
             assert self.tell(line) == (0, "")
 
     def stop(self, kill: bool = False) -> str:
-        """Ends it, by default as if its stdin had been closed. What it has logged."""
+        """Ends the holder: closes its stdin, or kills it. Returns its log."""
         if kill:
             self.process.kill()
         return self.process.communicate(timeout=30)[1]
@@ -120,11 +121,11 @@ class Holder:
 GIVEN = (
     "take {0}", "change {0} 1000000 2400000 to=65534:65534:600", "set {0} 1200000", "set {0} 2000000",
 )
-"""What is changed for one policy, with the file granted too."""
+"""The commands of a holder that changes one domain and grants its file."""
 LIMITS = ("take {0}", "change {0} 1000000 3500000 to=65534:65534:664", "set {0} 1000000")
-"""The same where the highest frequency is another one."""
+"""The same commands for a driver with another highest frequency."""
 AMD = tuple(line.replace("3500000", "3700000") for line in LIMITS)
-KINDS = {"acpi-cpufreq": GIVEN, "intel_pstate": LIMITS}  # what a holder does, by the node's driver
+KINDS = {"acpi-cpufreq": GIVEN, "intel_pstate": LIMITS}  # commands of a holder, by the node's driver
 
 
 def script(lines: tuple[str, ...], policies: tuple[int, ...] = (0,)) -> list[str]:
@@ -132,7 +133,7 @@ def script(lines: tuple[str, ...], policies: tuple[int, ...] = (0,)) -> list[str
 
 
 def nodes() -> Iterator[Callable[..., Node]]:
-    """Makes nodes, and ends them with the fixture that this is the body of."""
+    """Makes nodes, and ends them with the fixture whose body this is."""
     reasons = missing_for_simulation(Path("/proc/filesystems").read_text().split())
     if os.geteuid() != 0:
         reasons.append("root")
@@ -153,6 +154,7 @@ def nodes() -> Iterator[Callable[..., Node]]:
 
 
 def step_of_two(start: Callable[..., Node], driver: str) -> tuple[Node, Snapshot, str]:
-    """A node, what its files hold, and what a holder is told: both policies, as a step of two cores."""
+    """Starts a node. Returns it, a snapshot, and the commands of a holder that changes both domains of a step of two
+    cores."""
     node = start(driver=driver, strict_limits=driver == "intel_pstate")
     return node, node.snapshot(), "\n".join(script(KINDS[driver], (0, 1))) + "\n"

@@ -1,5 +1,5 @@
 /*
- * Jobs in virtual time. The rules stand in emulate_job.h.
+ * Plays jobs in virtual time. emulate_job.h states the rules.
  */
 #include "tests/lib/emulate_job.h"
 
@@ -9,10 +9,10 @@
 #define US         1000.0
 #define MESSAGE_NS 1500.0
 #define SKEW_NS    200000.0
-#define START_NS   1e15           /* by the nodes' clocks */
+#define START_NS   1e15           /* start of the job by the nodes' clocks */
 #define OWN_NS     3000.0         /* CPU time of a nap */
-#define GRACE_NS   10000          /* polls before a wait first reads the clock */
-#define VAIN_NS    UINT64_C(6400) /* of a silent runtime's idle calls, until a nap may begin */
+#define GRACE_NS   10000          /* time that a call polls before it is a wait */
+#define VAIN_NS    UINT64_C(6400) /* idle calls of a silent runtime before a nap may begin */
 #define DEEP_EVERY 16             /* one in so many long sleeps ends later than short ones */
 #define TURN       6.283185307179586
 #define MIX        UINT64_C(0x9e3779b97f4a7c15)
@@ -40,7 +40,7 @@ double job_normal(struct job *job)
 	return sqrt(-2 * log(job_unit(job))) * cos(TURN * job_unit(job));
 }
 
-/* Neighbouring steps begin with numbers that have nothing in common. */
+/* Returns a step's seed. Seeds of neighbouring steps have nothing in common. */
 static uint64_t step_seed(int step)
 {
 	uint64_t hash = (uint64_t)(step + 1) * MIX;
@@ -108,7 +108,7 @@ static double work_heavy(struct job *job, int rank, int step)
 	return 1 + 0.02 * (beyond < 30 ? beyond : 30);
 }
 
-/* The program goes on with steps that are five times as long, or a fifth. */
+/* Halfway through the job the steps become five times as long; in work_shrinks a fifth. */
 static double work_grows(struct job *job, int rank, int step)
 {
 	return work_half(job, rank, step) * (step < job->steps / 2 ? 1 : 5);
@@ -125,7 +125,7 @@ const struct job_pattern job_patterns[] = {
         {"wandering", "the slow rank is random", work_wandering},
         {"half", "half of the ranks 50 % slower", work_half},
         {"drifting", "drifting", work_drifting},
-        {"periodic", "the looks' own period", work_periodic}, /* one step in 64, which is how far looks lie apart */
+        {"periodic", "the looks' own period", work_periodic}, /* one step in 64: the distance between looks */
         {"even", "random, 2 %", work_even},
         {"uneven", "random, 10 %", work_uneven},
         {"heavy", "random, heavy tail", work_heavy},
@@ -139,10 +139,10 @@ struct call {
 	struct job *job;
 	struct job_rank *rank;
 	uint32_t number;
-	bool open;          /* it waits */
-	uint64_t origin_ns; /* the latest sign of progress, or the begin of the wait */
+	bool open;          /* true while it waits */
+	uint64_t origin_ns; /* latest sign of progress, or begin of the wait */
 	uint64_t last_ns;   /* the last empty poll, or the end of a nap */
-	uint64_t quiet_ns;  /* no nap begins before */
+	uint64_t quiet_ns;  /* earliest time of the next nap */
 };
 
 static uint64_t exit_play(struct job *job, uint64_t ask_ns)
@@ -163,7 +163,7 @@ static bool is_planned(const struct job *job)
 	return job->way == JOB_TELLING || job->way == JOB_SILENT;
 }
 
-/* What the ladder sleeps after an empty poll; 0: nothing. */
+/* Returns how long the ladder would sleep after an empty poll; 0: not at all. */
 static uint64_t ladder_choose(const struct call *call, uint64_t now_ns, struct ladder_action *ret_action)
 {
 	struct job_rank *rank = call->rank;
@@ -180,7 +180,7 @@ static uint64_t ladder_choose(const struct call *call, uint64_t now_ns, struct l
 	return ret_action->ask_ns;
 }
 
-/* What to sleep after an empty poll; 0: nothing. */
+/* Returns how long to sleep after an empty poll; 0: not at all. */
 static uint64_t sleep_choose(const struct call *call, uint64_t now_ns, bool *ret_advised,
                              struct ladder_action *ret_action)
 {
@@ -194,7 +194,7 @@ static uint64_t sleep_choose(const struct call *call, uint64_t now_ns, bool *ret
 	return step.advice == PLAN_LADDER ? ladder_choose(call, now_ns, ret_action) : 0;
 }
 
-/* Sleeps for so long, and learns from it. Returns when the nap has ended. */
+/* Sleeps, and learns from it. Returns when the nap has ended. */
 static uint64_t nap_play(struct call *call, uint64_t now_ns, uint64_t ask_ns, const struct ladder_action *climbed)
 {
 	struct job_rank *rank = call->rank;
@@ -212,7 +212,7 @@ static uint64_t nap_play(struct call *call, uint64_t now_ns, uint64_t ask_ns, co
 	return woke_ns;
 }
 
-/* Polls and sleeps until something comes at end_ns, which is in the future. Returns when it is noticed. */
+/* Polls and sleeps until an event at end_ns, which is in the future. Returns when the rank notices it. */
 static uint64_t wait_play(struct call *call, uint64_t now_ns, uint64_t end_ns)
 {
 	double *polled_ns = &call->job->polled_ns;
@@ -254,7 +254,8 @@ static void call_begin(struct call *call)
 		          (uint64_t)((double)began_ns + rank->skew_ns));
 }
 
-/* The rank polls for what comes then: it never sleeps, has not joined yet, or the call's first polls find it. */
+/* Returns true if the rank only polls for that event: it never sleeps, has not joined yet, or finds it with the call's
+ * first polls. */
 static bool is_polled(const struct call *call, double end_ns)
 {
 	const struct job_rank *rank = call->rank;
@@ -264,7 +265,7 @@ static bool is_polled(const struct call *call, double end_ns)
 	return !call->open && (rank->now_ns < rank->joins_ns || end_ns - rank->now_ns < GRACE_NS);
 }
 
-/* The rank waits in that call for what comes then. */
+/* Lets the rank wait in that call for an event at end_ns. */
 static void call_wait(struct call *call, double end_ns)
 {
 	struct job_rank *rank = call->rank;
@@ -371,7 +372,7 @@ bool job_play(struct job *job)
 {
 	size_t count = (size_t)job->ranks;
 	struct call *calls = calloc(count, sizeof(*calls));
-	struct forecast *forecasts = calloc(count, sizeof(*forecasts)); /* of which little is ever touched */
+	struct forecast *forecasts = calloc(count, sizeof(*forecasts)); /* little of it is ever touched */
 	struct mpiwait_lane *lanes = aligned_alloc(_Alignof(struct mpiwait_lane), count * sizeof(*lanes));
 	bool made;
 

@@ -1,4 +1,4 @@
-"""What the tests of the grant share: nodes by driver, and what happened to their cpufreq files."""
+"""Shared by the tests of the grant: nodes by driver, and what happened to their cpufreq files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 FILES = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "scaling_setspeed")
 PSTATE = "--mpi-wait-policy=pstate"
 UNBALANCED = [PSTATE, f"{PROGRAMS}/unbalanced", "4", "15", "3"]
-# Rank 1 waits four times a quarter of a second for a sender that sleeps: however busy the machine is.
+# Rank 1 waits four times 250 ms for a sender that sleeps, however busy the machine is.
 WAITS = [PSTATE, f"{PROGRAMS}/late_sender", "250", "4"]
 WAITER = 1
-# Rank 1 waits until somebody is killed.
+# Rank 1 waits until a process is killed.
 LONG = [PSTATE, f"{PROGRAMS}/crash", "600000"]
 HOSTILE = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/hostile.py"]
 
@@ -30,7 +30,7 @@ __all__ = ["begin", "wait_for"]
 
 
 def clusters(fleet: Fleet) -> Iterator[Start]:
-    """Gives variants of the fleet, each a node, one per set of options, and stops them all at the end."""
+    """Makes variants of the fleet, each of one node, one per set of options, and stops them all at the end."""
 
     def start(
         arguments: str = "", *, conf: dict[str, str] | None = None, simulated: bool = True, **model: Any
@@ -45,13 +45,13 @@ def clusters(fleet: Fleet) -> Iterator[Start]:
 
 
 def files(cluster: Cluster, node: str = "") -> str:
-    """A line for every cpufreq file of a node (the first) that can be written: name, owner and mode, value."""
+    """Returns a line for every writable cpufreq file of a node (default: the first): name, owner and mode, value."""
     folder = cluster.inside.path(CPUFREQ, node or cluster.nodes[0])
     return "".join(_line(path) for name in FILES for path in sorted(folder.glob(f"policy*/{name}")))
 
 
 def _line(path: Path) -> str:
-    """One that cannot be read has no value."""
+    """Returns a file's line, with no value if the file cannot be read."""
     status, value = path.stat(), ""
     with suppress(OSError):
         value = path.read_text().strip()
@@ -59,7 +59,7 @@ def _line(path: Path) -> str:
 
 
 def take_writes(cluster: Cluster) -> list[tuple[str, str, str]]:
-    """What was written to cpufreq files since the last call: policy, file, text."""
+    """Returns and clears the list of writes to cpufreq files: policy, file, text."""
     text = cluster.read(cluster.nodes[0], "/run/simnode/fs/writes")
     return [(policy, file, value) for _, policy, file, value in json.loads(text)]
 
@@ -69,25 +69,25 @@ def set_file(cluster: Cluster, policy: int, file: str, value: object) -> None:
 
 
 def heard(record: dict[str, Any]) -> int:
-    """The changes that the ranks know of. Those whose answer came too late, on a busy machine, root alone counts:
-    a rank waits for it for 100 ms."""
+    """Returns the number of changes that the ranks know of. A rank waits 100 ms for an answer: on a busy machine it may
+    miss one, which only root then counts."""
     count: int = record["wait"]["transitions"]
     return count
 
 
 def left(cluster: Cluster) -> str:
-    """What the node's /run still holds of jobs."""
+    """Returns the files of jobs that are still below the node's /run."""
     return cluster.node_run(cluster.nodes[0], ["sh", "-c", "ls -d /run/mpi-wait/*/[0-9]* 2>/dev/null"]).stdout
 
 
 def small_run(cluster: Cluster) -> None:
-    """/run/mpi-wait is a file system of its own, of two megabytes, for fill_run to fill."""
+    """Mounts a file system of two megabytes at /run/mpi-wait, for fill_run to fill."""
     script = "mkdir -p /run/mpi-wait && mount -t tmpfs -o size=2m,mode=755 none /run/mpi-wait"
     cluster.node_run(cluster.nodes[0], ["sh", "-c", script], check=True)
 
 
 def fill_run(cluster: Cluster) -> None:
-    """No room is left there."""
+    """Fills /run/mpi-wait until no space is left."""
     script = "dd if=/dev/zero of=/run/mpi-wait/.full bs=4k 2>/dev/null; true"
     cluster.node_run(cluster.nodes[0], ["sh", "-c", script], check=True)
 
@@ -97,26 +97,26 @@ def free_run(cluster: Cluster) -> None:
 
 
 def hostile(cluster: Cluster, *command: str, argv: list[str] | None = None, **how: Any) -> dict[str, Any]:
-    """Runs one task that tries something; returns what it printed."""
+    """Runs hostile.py as a job of one task; returns the JSON that it printed."""
     _, done = jobs.srun(cluster, ["-N1", "-n1", *(argv or []), PSTATE, *HOSTILE, *command], **how)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
 
 def refused(cluster: Cluster, argv: list[str], program: str = "true") -> dict[str, int]:
-    """Why not, and of how many cores."""
+    """Runs a job that is refused a grant; returns the number of cores by reason."""
     job, _ = jobs.srun(cluster, ["-N1", *argv, PSTATE, *program.split()])
     reasons: dict[str, int] = jobs.record(cluster, job)["grant"].get("refused", {})
     return reasons
 
 
 def control(cluster: Cluster, **words: Any) -> None:
-    """Tells the simulated node something: see tests.lib.simnode.node.Node.control."""
+    """Sends a command to the simulated node: see tests.lib.simnode.node.Node.control."""
     cluster.node_run(cluster.nodes[0], ["tee", "/run/simnode/fs/control"], input=json.dumps(words), check=True)
 
 
 def lows(cluster: Cluster) -> list[str]:
-    """The domains whose maximum is the lowest frequency now."""
+    """Returns the domains whose maximum is the lowest frequency now."""
     return [
         line.split("/")[0]
         for line in files(cluster).splitlines()
@@ -130,15 +130,16 @@ def is_clean(cluster: Cluster, before: str) -> bool:
 
 
 def stepd_of(cluster: Cluster, job: int) -> int:
-    """The process id of the job's first step's slurmstepd, in the cluster."""
+    """Returns the process id, inside the cluster, of the slurmstepd of the job's step 0; 0 if it has ended."""
     found = cluster.node_run(cluster.nodes[0], ["pgrep", "-f", rf"slurmstepd: \[{job}\.0\]"]).stdout.split()
     return int(found[0]) if found else 0
 
 
 def kill_processes(cluster: Cluster, job: int, *which: str, ends: bool = False) -> None:
-    """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order; returns when they are gone.
+    """Kills the step's ranks, its slurmstepd and the node's slurmd, whichever are named, in this order, by SIGKILL.
+    Returns when they are gone.
 
-    ends: kills those that still are.
+    ends: the job may be ending by itself; processes that are gone are no error.
     """
     stepd, pids = stepd_of(cluster, job), []
     assert stepd or ends

@@ -1,5 +1,5 @@
-"""Jobs that wait in MPI for as long as a test needs: tests/lib/programs/held.c, a file that ends it, and what its ranks
-have waited so far."""
+"""Jobs that wait in MPI for as long as a test needs: tests/lib/programs/held.c, a file that ends the job, and the
+waiting time of its ranks so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.lib.throwaway import Cluster
 
 
 def file_name(cluster: Cluster) -> str:
-    """A file that is not there yet."""
+    """Returns the path of a file that does not exist yet."""
     return f"{cluster.share}/held-{secrets.token_hex(6)}"
 
 
@@ -30,10 +30,10 @@ def release(cluster: Cluster, file: str) -> None:
 
 
 class Held:
-    """A job of srun's whose rank 0 keeps the others in Barrier."""
+    """A job of srun's in which rank 0 keeps the other ranks in Barrier."""
 
     def __init__(self, cluster: Cluster, argv: Sequence[str], file: str = "") -> None:
-        """file: who waits for another job's file ends with that job."""
+        """Starts the job. file: the file that ends it; two jobs with the same file end together."""
         self.cluster = cluster
         self.file = file or file_name(cluster)
         name = f"t{secrets.token_hex(6)}"
@@ -42,19 +42,19 @@ class Held:
         self.job = wait_for(lambda: jobs.job_named(cluster, name))
 
     def await_ranks(self, count: int) -> None:
-        """Until so many have left MPI_Init and go to wait in Barrier."""
+        """Waits until `count` ranks have left MPI_Init and enter Barrier."""
         look = ["sh", "-c", f"ls {self.file}.*"]
         wait_for(lambda: len(self.cluster.node_run("submit", look).stdout.split()) >= count, timeout_s=60)
 
     def end(self, status: int = 0) -> str:
-        """Lets it go on to its end; returns what it printed."""
+        """Lets the job run to its end; returns what it printed."""
         release(self.cluster, self.file)
         text, _ = self.process.communicate(timeout=60)
         assert self.process.returncode == status, text
         return text
 
     def drop(self) -> None:
-        """Whatever became of it, nothing of it is left."""
+        """Cancels the job if it still runs."""
         if self.process.poll() is None:
             self.cluster.run(["scancel", str(self.job)], user="root")
             self.process.communicate(timeout=60)
@@ -70,37 +70,36 @@ def held(cluster: Cluster, argv: Sequence[str], file: str = "") -> Iterator[Held
 
 
 def waited_s(cluster: Cluster, node: str, job: int) -> float:
-    """The longest that a rank of the job has waited on that node, by the sampler's last tick."""
+    """Returns the longest waiting time of a rank of the job on that node, as of the sampler's last tick."""
     return max(jobs.waited_s(cluster, node, job), default=0)
 
 
 def wait_until_waited(cluster: Cluster, node: str, job: int, seconds: float = 0) -> None:
-    """For a job under "profile", whose sampler ticks each second; any other's does every ten."""
+    """Waits until a rank of the job has waited that long. The sampler ticks every second under "profile", every ten
+    otherwise."""
     wait_for(lambda: waited_s(cluster, node, job) > seconds, timeout_s=60)
 
 
 def frequencies(cluster: Cluster, node: str) -> str:
-    """Value, owner and mode of every cpufreq file of a node that can be written."""
+    """Returns value, owner and mode of every writable cpufreq file of a node."""
     return grants.files(cluster, node)
 
 
 def lows(cluster: Cluster, node: str) -> list[str]:
-    """The node's domains whose maximum is the lowest frequency now."""
+    """Returns the node's domains whose maximum is the lowest frequency now."""
     lines = frequencies(cluster, node).splitlines()
     return [line.split("/")[0] for line in lines if "scaling_max_freq" in line and line.endswith(" 1000000")]
 
 
 def lowered(cluster: Cluster, node: str) -> set[str]:
-    """The node's domains that were lowered since the last question, whatever became of them."""
+    """Returns the node's domains that were lowered since the last call, whatever happened to them afterwards."""
     writes = json.loads(cluster.read(node, "/run/simnode/fs/writes"))
     return {policy for _, policy, file, value in writes if (file, value) == ("scaling_max_freq", "1000000")}
 
 
 def await_lowered(cluster: Cluster, domains: dict[str, set[str]]) -> None:
-    """
-    Until each of these domains, by node, has been low, now or later, but not all at once: a rank whose core others want
-    takes that for progress, and has its clock back for a while.
-    """
+    """Waits until each of these domains, by node, has been low, though not all at once: a rank whose core other
+    processes want takes that for progress, and has its clock back for a while."""
     found: dict[str, set[str]] = {node: set() for node in domains}
 
     def are_there() -> bool:
@@ -114,19 +113,20 @@ def await_lowered(cluster: Cluster, domains: dict[str, set[str]]) -> None:
 
 
 def leases(cluster: Cluster, node: str) -> list[str]:
-    """Who holds each domain of a node, as its file says: the step and its process, and what is to be put back."""
+    """Returns the lease of each domain of a node, as its file says: the step and its process, and the values to
+    restore."""
     return cluster.node_run(node, ["sh", "-c", "cat /run/mpi-wait/*/cpufreq/policy*"], check=True).stdout.splitlines()
 
 
 def are_stopped(cluster: Cluster, job: int, step: int = 0) -> bool:
-    """Whether every rank of a step that waits is stopped."""
+    """Returns true if the step has ranks and all of them are stopped."""
     stepd = cluster.node_run("submit", ["pgrep", "-f", rf"slurmstepd: \[{job}\.{step}\]"]).stdout.split()
     states = cluster.node_run("submit", ["ps", "-o", "stat=", "--ppid", ",".join(stepd or ["1"])]).stdout.split()
     return bool(stepd) and bool(states) and all(state[0] == "T" for state in states)
 
 
 def stopped_s(cluster: Cluster, job: int, timeout_s: float = 60) -> float:
-    """Waits until a stopped job goes on; for how long it was stopped at least."""
+    """Waits until a stopped job goes on; returns the shortest time that it can have been stopped."""
     began = last = time.monotonic()
     while (now := time.monotonic()) and are_stopped(cluster, job):
         assert now < began + timeout_s, f"job {job} is still stopped"

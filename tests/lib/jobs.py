@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: run a job on the throw-away cluster, and get its record."""
+"""Shared by the end-to-end tests: run a job on the throw-away cluster, and get its record."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ IN_THE_QUEUE = re.compile(r"^srun: job \d+ (queued and waiting for|has been allo
 def srun(
     cluster: Cluster, argv: Sequence[str], *, check: bool = True, timeout: float = 120, **how: Any
 ) -> tuple[int, subprocess.CompletedProcess[str]]:
-    """Runs srun under a name of its own; returns the job's id (0: none was made) and what it printed, but that it had
-    to wait for a job before it to be over."""
+    """Runs srun under a name of its own. Returns the job's id (0: no job was made) and the finished process, without
+    srun's messages on waiting for resources."""
     name = f"t{secrets.token_hex(6)}"
     done = cluster.run(["srun", f"--job-name={name}", *argv], timeout=timeout, **how)
     done.stderr = IN_THE_QUEUE.sub("", done.stderr or "")
@@ -40,26 +40,27 @@ def srun(
 
 
 def begin(cluster: Cluster, argv: Sequence[str], **how: Any) -> tuple[int, subprocess.Popen[str]]:
-    """Starts a job in the background; returns its id."""
+    """Starts a job in the background; returns its id and srun's process."""
     name = f"t{secrets.token_hex(6)}"
     process = cluster.popen(["srun", f"--job-name={name}", *argv], **how)
     return wait_for(lambda: job_named(cluster, name), lambda: f"a job of {argv} ({process.poll()})"), process
 
 
 def waited_s(cluster: Cluster, node: str, job: int) -> list[float]:
-    """What each rank of a running job on that node has waited so far, as the node knows it."""
+    """Returns the waiting time so far of each rank of a running job on that node, as the node's notes have it."""
     waits = [step["wait"] or {"ranks": []} for step in steps(cluster, node, job)]
     return [us / 1e6 for wait in waits for _, us, *_ in wait["ranks"]]
 
 
 def steps(cluster: Cluster, node: str, job: int) -> list[dict[str, Any]]:
-    """What a node has noted of a running job's steps."""
+    """Returns a node's notes of a running job's steps."""
     files = cluster.node_run(node, ["sh", "-c", f"for f in /run/mpi-wait/*/{job}/step.*.json; do cat $f; echo; done"])
     return [json.loads(line) for line in files.stdout.splitlines() if line]
 
 
 def open_waits_s(cluster: Cluster, node: str) -> list[float]:
-    """For each rank on that node that waits in MPI now, how long it has so far, as it says itself in its segment."""
+    """Returns, for each rank on that node that waits in MPI now, the length of the current wait, read from the rank's
+    segment."""
     segments: dict[int, Path] = {}
     for pid in cluster.pids(node):
         with suppress(OSError):
@@ -90,34 +91,34 @@ def sbatch(cluster: Cluster, script: str, argv: Sequence[str] = (), **how: Any) 
 
 
 def output(cluster: Cluster, job: int) -> str:
-    """What a batch script printed, without srun's remarks on waiting for a step."""
+    """Returns what a batch script printed, without srun's remarks on waiting for a step."""
     text = cluster.node_run("submit", ["cat", f"{cluster.share}/{job}.out"], check=True).stdout
     return "".join(line for line in text.splitlines(True) if not line.startswith("srun: "))
 
 
 def comment(cluster: Cluster, job: int | str, field: str = "AdminComment") -> str:
-    """What the job's row holds there. slurmctld tells slurmdbd of a job seconds after its end: waits for a row."""
+    """Returns a field of the job's row in slurmdbd. Waits for a row: slurmctld sends it seconds after the job's end."""
     rows = wait_for(lambda: cluster.sacct(job, [field], extra=["-X"]), f"a row of job {job} in slurmdbd")
     return rows[0][field]
 
 
 def comments_of_all_runs(cluster: Cluster, job: int) -> list[str]:
-    """AdminComment of every run of a job that was requeued, the first run first."""
+    """Returns AdminComment of every run of a requeued job, the first run first."""
     rows = cluster.sacct(job, ["Start", "AdminComment"], extra=["-X", "-D"])
     return [row["AdminComment"] for row in sorted(rows, key=lambda row: row["Start"])]
 
 
 def flush(cluster: Cluster) -> str:
-    """Has every node hand in what it has, without the writer's courtesy to slurmdbd. Returns nothing, as text."""
+    """Makes every node hand in its records, without the writer's courtesy to slurmdbd. Returns ""."""
     for node in reversed(cluster.nodes):
         done = cluster.node_run(node, [HELPER, "sweep", "--now", f"spool={cluster.spool}"])
-        # 1: slurmdbd did not take it now, as where slurmctld changes the row at that moment; it is kept.
+        # 1: slurmdbd refused the record now, as when slurmctld changes the row at that moment; the node keeps it.
         assert done.returncode in (0, 1, 2), done.stderr
     return ""
 
 
 def record(cluster: Cluster, job: int | str, timeout: float = 40) -> dict[str, Any]:
-    """The job's record as sacct has it, validated; waits for the job's end and for slurmdbd."""
+    """Waits for the job's end and its record in slurmdbd; returns the record as sacct shows it, validated."""
     cluster.wait_job(job, timeout=timeout)
 
     def arrived() -> str:
@@ -129,7 +130,7 @@ def record(cluster: Cluster, job: int | str, timeout: float = 40) -> dict[str, A
 
 
 def has_no_record(cluster: Cluster, job: int) -> bool:
-    """Whether, after everything has been handed in, the job's row holds nothing and no node keeps anything of it."""
+    """Returns true if, after all nodes have handed in, the job's row is empty and no node keeps anything of the job."""
     cluster.wait_job(job)
     flush(cluster)
     left = [

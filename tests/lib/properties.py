@@ -1,6 +1,6 @@
-"""Properties that hold for whatever is read: how hypothesis is used here, and the plugin's readers by ctypes.
+"""Properties that hold for any input: settings for hypothesis, and the plugin's readers by ctypes.
 
-Examples are the same each time, bounded in number and not in time: a busy machine tries no fewer, and fails none.
+Examples are the same each time. Their number is bounded, not their time: a busy machine tries no fewer, and fails none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TEXT_MAX = 2048
 
 
 class Readers:
-    """Each returns 0 and what was understood, or an error number and why it was refused."""
+    """The readers. Each returns 0 and the parsed value, or an error number and the reason."""
 
     def __init__(self) -> None:
         self.library = ctypes.CDLL(str(BUILD / "tests/lib/doubles/libreaders.so"))

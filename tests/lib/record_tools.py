@@ -1,4 +1,4 @@
-"""What the tests of energy, record and spool share: the driver, mpi-wait-node, node records, fake counters."""
+"""Shared by the tests of energy, record and spool: the driver, mpi-wait-node, node records, fake counters."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ SCHEMA = json.loads((REPOSITORY / "spank/record/record.schema.json").read_text()
 
 
 BOOTED_S = 1_600_000_000.0
-"""Where the time is the test's, that was when CLOCK_MONOTONIC began."""
+"""The boot time, where a test sets the time: CLOCK_MONOTONIC was 0 then."""
 PROGRAMS = {program: BUILD / f"tests/lib/doubles/checked-{program}" for program in ("driver", "ticks", "mpi-wait-node")}
-"""Under AddressSanitizer and UndefinedBehaviorSanitizer."""
+"""These programs run under AddressSanitizer and UndefinedBehaviorSanitizer."""
 PROGRAMS["doubled"] = BUILD / "tests/lib/doubles/doubled-mpi-wait-node"
-"""mpi-wait-node without these; slurmdbd is the file $MPIWAIT_ACCOUNT (fake_account.c)."""
+"""mpi-wait-node without sanitizers; the file $MPIWAIT_ACCOUNT stands for slurmdbd (fake_account.c)."""
 
 
 @functools.cache
 def _schema() -> jsonschema.Draft7Validator:
-    """The schema of a job's record, which is itself checked once, not with each record."""
+    """Returns the validator of a job's record. Checks the schema itself once, not with each record."""
     jsonschema.Draft7Validator.check_schema(SCHEMA)
     return jsonschema.Draft7Validator(SCHEMA)
 
 
 def validate(document: Any) -> None:
-    """Raises jsonschema.ValidationError where that is no job's record."""
+    """Raises jsonschema.ValidationError if the document is no job's record."""
     _schema().validate(document)
 
 
 Elsewhere = dict[str, "Path | str"]
-"""Paths of the kernel's, and where they lie for a program of these: see elsewhere.c."""
+"""Paths of the kernel's, and the paths that these programs use instead: see elsewhere.c."""
 
 
 def settings(
     node: str = "c1", elsewhere: Elsewhere | None = None, now_s: float | None = None, meanwhile: str = ""
 ) -> dict[str, str]:
-    """The environment of a program. now_s: the time of day, and a pause is over at once. meanwhile: what a shell does
-    in the first of these pauses."""
+    """Returns the environment of a program. now_s: the time of day; a pause then takes no time. meanwhile: a shell
+    command that runs in the first pause."""
     environment = {**os.environ, "SLURMD_NODENAME": node}
     if elsewhere:
         environment["MPIWAIT_ELSEWHERE"] = ":".join(f"{path}={place}" for path, place in elsewhere.items())
@@ -67,7 +67,7 @@ def run(
     meanwhile: str = "",
     files: int = 0,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs it. files: so many may be open at once."""
+    """Runs a program. files: the limit on open files."""
     limit = ["prlimit", f"--nofile={files}"] if files else []
     return subprocess.run(
         [*limit, str(PROGRAMS[program]), *map(str, words)],
@@ -86,11 +86,11 @@ def driver(*words: object, **options: Any) -> Any:
 
 
 class Ticks:
-    """A step's sampler, to which time passes as it is told. With `killed`, it is killed when it is left."""
+    """A step's sampler with a clock that the test sets. With `killed`, it is killed at the end of the context."""
 
     def __init__(self, root: Path, job: int, step: int, elsewhere: Elsewhere, now_s: float, speed: str = "fast",
                  segment: Path | str = "-", killed: bool = False, cpu_ms: int = 0, csv: bool = False) -> None:
-        """cpu_ms: what each tick costs. csv: the step has csv=."""
+        """Starts the sampler. cpu_ms: CPU time of each tick. csv: the step has csv=."""
         words = [str(root), str(job), str(step), speed, str(segment), *(["killed"] if killed else [])]
         self.process = subprocess.Popen([PROGRAMS["ticks"], *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=settings(elsewhere=elsewhere, now_s=now_s)
@@ -102,7 +102,8 @@ class Ticks:
         return self
 
     def at(self, now_s: float) -> tuple[int, int]:
-        """When that is, and every tick until then is over. How many files it opened, how often it read a counter."""
+        """Sets the clock, and waits for every tick until then. Returns the number of opened files and of counter
+        reads."""
         assert self.process.stdin and self.process.stdout
         print(round(now_s * 1000), file=self.process.stdin, flush=True)
         opens, reads = self.process.stdout.readline().split()
@@ -156,7 +157,7 @@ def node_record(
     job: int = 7,
     **changes: Any,
 ) -> dict[str, Any]:
-    """A node record as node_record.c writes it; ranks are [rank, wait_us, asleep_us]."""
+    """Returns a node record as node_record.c writes it; ranks are [rank, wait_us, asleep_us]."""
     ranks = [[0, 1_500_000, 1_000_000], [1, 250_000, 0]] if ranks is None else ranks
     wait = {
         "ranks": ranks,
@@ -213,7 +214,7 @@ def node_record(
 
 
 def two_packages(tmp_path: Path) -> Path:
-    """A tree of counters: two packages with DRAM, and psys as an instance of its own."""
+    """Makes a tree of counters: two packages with DRAM, and psys as an instance of its own."""
     tree = tmp_path / "powercap"
     instances = tree / "intel-rapl"
     for package in (0, 1):
@@ -233,5 +234,5 @@ ZONE = ("name", "kind", "instance", "counter_uj", "total_uj", "gaps", "still_ns"
 
 
 def zones(snapshot: Any) -> list[dict[str, Any]]:
-    """Those of an accumulator: rows of values."""
+    """Returns an accumulator's zones as rows with named values."""
     return [dict(zip(ZONE, row, strict=True)) for row in snapshot["zones"]]

@@ -1,7 +1,7 @@
-"""Twenty jobs of the kinds that a site sees: what their nodes noted, and how sacct shows them.
+"""Twenty jobs of the kinds that a site sees: their nodes' notes, and sacct's rows.
 
-The records of these jobs are what the real merging code makes of the nodes' notes. The notes are of the shape that a
-node writes; the code that merges them refuses any other.
+The real merging code makes the records of these jobs from the nodes' notes. The notes have the shape that a node
+writes; the merging code refuses any other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.lib.doubles.report_double import Report, make_row, shown
 from tests.lib.record_tools import REPOSITORY, node_record, run
 
 BEGIN_S = 1_700_000_000.0
-WATTS = 180.0  # of a node
+WATTS = 180.0  # watts of a node
 NAP = {"asked": "nap", "used": "nap", "why": "", "by": "job"}
 Ranks = dict[str, list[tuple[int, float, float]]]
 """By node: rank, seconds of waiting, the part of them asleep."""
@@ -24,8 +24,8 @@ Ranks = dict[str, list[tuple[int, float, float]]]
 
 @dataclass(frozen=True)
 class RecordedJob:
-    """nodes_of: on how many nodes the job ran. why: what the one who stored the record knew of those that are missing.
-    row: sacct's. earlier: runs of the same job that were requeued."""
+    """A job. nodes_of: the number of nodes that the job ran on. why: the reason for missing nodes, as the writer of the
+    record knew it. row: sacct's row. earlier: earlier runs of the same job, which were requeued."""
 
     nodes: list[dict[str, Any]]
     nodes_of: int
@@ -34,7 +34,7 @@ class RecordedJob:
     earlier: tuple[RecordedJob, ...] = ()
 
     def record(self, folder: Path) -> str:
-        """The line that the real code stores."""
+        """Returns the line that the real code stores."""
         files = []
         for index, node in enumerate(self.nodes):
             files.append(folder / f"{index}.json")
@@ -46,7 +46,7 @@ class RecordedJob:
 
 JOBS: dict[str, Callable[[], RecordedJob]] = {}
 JOB_WORDS = {"requeued": ("--duplicates",)}
-"""What else is said to mpi-wait report of a job."""
+"""Further arguments of mpi-wait report, by job."""
 
 
 def recorded(make: Callable[[], RecordedJob]) -> Callable[[], RecordedJob]:
@@ -55,7 +55,7 @@ def recorded(make: Callable[[], RecordedJob]) -> Callable[[], RecordedJob]:
 
 
 def _noise(index: int) -> float:
-    """From -1 to 1, always the same."""
+    """Returns a number from -1 to 1, always the same for an index."""
     return (index * 7919 % 1009) / 504.5 - 1
 
 
@@ -66,7 +66,7 @@ def _energy(seconds: float, watts: float = WATTS, source: str = "rapl") -> dict[
 
 
 def _wait(ranks: Sequence[tuple[int, float, float]], size: int, span_s: float, **changes: Any) -> dict[str, Any]:
-    """A step's waiting on a node, most of it in one call; nine tenths of its naps end in time."""
+    """Returns a step's waiting on a node, most of it in one call; nine tenths of its naps end in time."""
     waited = sum(rank[1] for rank in ranks)
     asleep = sum(rank[2] for rank in ranks)
     naps = round(asleep / 95e-6)
@@ -93,7 +93,7 @@ def _wait(ranks: Sequence[tuple[int, float, float]], size: int, span_s: float, *
 
 
 def _cost(seconds: float, percent: float, error: float, windows: int) -> dict[str, int]:
-    """What a node's ranks measured of periods of so many seconds, where 1 % is allowed."""
+    """Returns a node's measurements in looks of that many seconds, where a cost of 1 % is allowed."""
     slept_us = round(seconds * 1e6)
     return {
         "slept_us": slept_us,
@@ -154,7 +154,8 @@ def _job(
     job: int, name: str, ranks: Ranks, elapsed_s: float, of: int | None = None, why: str = "", changes: Any = None,
     wait: Any = None, row: Any = None, **more: Any,
 ) -> RecordedJob:
-    """One step on all nodes, as long as the job but for its first and last second. wait, changes: of each node."""
+    """Returns a job with one step on all nodes, as long as the job except for its first and last second. wait, changes:
+    for each node."""
     names = f"c[1-{of or len(ranks)}]" if (of or len(ranks)) > 1 else "c1"
     size = sum(map(len, ranks.values()))
     nodes = []
@@ -168,7 +169,7 @@ def _job(
 
 
 def _spread(waits: Sequence[float], nodes: int, asleep: float = 0.94) -> Ranks:
-    """By block, each asleep for that part of its waiting."""
+    """Returns ranks in blocks by node, each asleep for that part of its waiting."""
     each = -(-len(waits) // nodes)
     ranks: Ranks = {}
     for rank, wait in enumerate(waits):
@@ -185,20 +186,20 @@ def balanced() -> RecordedJob:
 
 @recorded
 def one_slow_rank() -> RecordedJob:
-    """Seven ranks wait for rank 5."""
+    """Seven ranks wait for rank 5, which is slower."""
     return _job(4702, "cfd", _spread([0.4 if rank == 5 else 18.0 + _noise(rank) for rank in range(8)], 2), 62.0)
 
 
 @recorded
 def slow_node() -> RecordedJob:
-    """Everybody waits for the eight ranks of one node."""
+    """All ranks wait for the eight ranks of one node."""
     waits = [(1.5 if 16 <= rank < 24 else 24.0) + 0.6 * _noise(rank) for rank in range(32)]
     return _job(4703, "cfd", _spread(waits, 4), 82.0)
 
 
 @recorded
 def tree() -> RecordedJob:
-    """A reduction by a tree that is written by hand: who passes more on waits less."""
+    """A reduction by a hand-written tree: a rank that passes on more waits less."""
     waits = [20.0 - 4.2 * (4 if rank == 0 else (rank & -rank).bit_length() - 1) for rank in range(16)]
     calls = {"MPI_Recv": [600, 540, 60_000_000, 40_000], "MPI_Send": [600, 20, 1_000_000, 5_000]}
     return _job(4704, "reduce", _spread(waits, 2), 62.0, wait={"calls": calls})
@@ -214,7 +215,7 @@ def master_worker() -> RecordedJob:
 
 @recorded
 def lost_node() -> RecordedJob:
-    """c2, on which the rank computed that the others waited for, went down and never wrote its part."""
+    """Node c2 went down and never wrote its part; the others had waited for the rank on it."""
     ranks = {"c1": [(0, 21.0, 19.5), (1, 19.0, 17.5)]}
     return _job(4706, "cfd", ranks, 62.0, of=2, why="nodes missing", wait={"size": 4},
                 row={"State": "NODE_FAIL", "AllocCPUS": "16"})
@@ -222,14 +223,14 @@ def lost_node() -> RecordedJob:
 
 @recorded
 def missing_spool() -> RecordedJob:
-    """Two nodes that share no directory: the first one's part is all that there is."""
+    """Two nodes that share no directory: only the first node's part arrives."""
     ranks = {"c1": [(0, 0.5, 0.3), (1, 12.0, 11.4)]}
     return _job(4707, "cfd", ranks, 62.0, of=2, why="spool not shared", wait={"size": 4})
 
 
 @recorded
 def million_ranks() -> RecordedJob:
-    """A thousand nodes of a thousand ranks; rank 278438 was seen to wait a little less than a second in all."""
+    """A thousand nodes with a thousand ranks each. Rank 278438 waited a little less than a second in all."""
     nodes = []
     for place in range(1000):
         ranks = []
@@ -245,7 +246,7 @@ def million_ranks() -> RecordedJob:
 
 @recorded
 def two_steps() -> RecordedJob:
-    """In the first, rank 3 held the others up; in the second, another program, rank 1 did."""
+    """Two steps of different programs: rank 3 holds up the first, rank 1 the second."""
     first = [(0, 9.0, 8.4), (1, 9.4, 8.8), (2, 9.1, 8.5), (3, 0.3, 0.1)]
     second = [(0, 14.0, 13.0), (1, 0.2, 0.0), (2, 14.4, 13.6), (3, 13.8, 12.9)]
     steps = [
@@ -267,7 +268,7 @@ def step_under_off() -> RecordedJob:
 
 @recorded
 def short() -> RecordedJob:
-    """Three seconds: too few looks for a saving."""
+    """Three seconds long: too few looks to tell a saving."""
     ranks = {"c1": [(0, 0.21, 0.17), (1, 0.02, 0.0), (2, 0.25, 0.2), (3, 0.19, 0.15)]}
     saving = {"why": "too few looks"}
     return _job(4711, "hello", ranks, 3.2, changes={"saving": saving}, wait={"cost": _cost(2.0, 4.0, 3.0, 5)})
@@ -275,7 +276,7 @@ def short() -> RecordedJob:
 
 @recorded
 def profile() -> RecordedJob:
-    """Measured only: nothing slept."""
+    """Only measured: no rank slept."""
     calls = {
         "MPI_Allreduce": [16_000, 41_000_000, 25_200_000, 256_000, [0, 0, 0, 0, 15_000, 0, 0, 0, 1_000]],
         "MPI_Waitall": [32_000, 22_000_000, 9_000_000, 4_200_000_000, []],
@@ -313,7 +314,7 @@ def cancelled() -> RecordedJob:
 
 @recorded
 def requeued() -> RecordedJob:
-    """Its first run was ended for another job; both left a record."""
+    """The first run was preempted by another job; both runs left a record."""
     waits = [9.0 + 0.3 * _noise(rank) for rank in range(8)]
     first = _job(4715, "cfd", _spread([wait / 3 for wait in waits], 2), 21.0, row={"State": "PREEMPTED"})
     return _job(4715, "cfd", _spread(waits, 2), 62.0, changes={"restart_count": 1}, earlier=(first,))
@@ -327,7 +328,7 @@ def array_task() -> RecordedJob:
 
 @recorded
 def heterogeneous() -> RecordedJob:
-    """The second part of a job of two; the first is another record."""
+    """The second component of a heterogeneous job; the first has its own record."""
     ids = {"het_job_id": 4720, "het_offset": 1}
     waits = [6.0 + 0.3 * _noise(rank) for rank in range(8)]
     return _job(4721, "couple", _spread(waits, 2), 62.0, changes=ids, row={"JobID": "4720+1"})
@@ -335,7 +336,7 @@ def heterogeneous() -> RecordedJob:
 
 @recorded
 def shared_node() -> RecordedJob:
-    """Two of the node's eight cores; other jobs had the rest, and disturbed the steps that were slept in."""
+    """Uses two of the node's eight cores. Other jobs had the rest, and disturbed the steps in which ranks slept."""
     ranks = {"c1": [(0, 12.0, 11.0), (1, 13.0, 12.1)]}
     saving = {"why": "shared with other jobs"}
     energy = {**_energy(62.0), "own_uj": round(62.0 * WATTS * 1e6 / 4)}
@@ -356,7 +357,7 @@ def throttled() -> RecordedJob:
 
 @recorded
 def event_not_woken() -> RecordedJob:
-    """An MPI whose messages wake nobody: the ranks tried, and napped."""
+    """An MPI whose messages wake no sleeping rank: the ranks tried the event rung, and then napped."""
     event = {"asked": "event", "used": "event", "why": "", "by": "job"}
     return _job(4724, "cfd", _spread([12.0 + 0.3 * _noise(rank) for rank in range(4)], 1), 62.0,
                 changes={"policy": event}, wait={"flags": {"no_event": 4}})
@@ -366,23 +367,23 @@ def event_not_woken() -> RecordedJob:
 
 KEPT = REPOSITORY / "tests/unit/tools/recorded"
 PARTS = {"txt": (), "csv": ("--csv",)}
-"""Of a report, by the ending of the file in which it is kept: what the command is told."""
+"""Arguments of mpi-wait report, by the suffix of the file that keeps the report."""
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
-    """sacct's, with the records that are kept."""
+    """Returns sacct's rows, with the kept records."""
     rows: list[dict[str, str]] = json.loads((KEPT / name / "sacct.json").read_text())
     return rows
 
 
 def make_rows(name: str, folder: Path) -> list[dict[str, str]]:
-    """The same, made anew by the real code."""
+    """Returns the same rows, made anew by the real code."""
     job = JOBS[name]()
     return [{**one.row, "AdminComment": one.record(folder)} for one in (*job.earlier, job)]
 
 
 def report_of(report: Report, name: str, part: str) -> str:
-    """What the command says of a kept job."""
+    """Returns the command's output for a kept job."""
     rows = [make_row(**row) for row in rows_of(name)]
     words = [rows[-1]["JobID"], *PARTS[part]]
     if part == "txt":

@@ -1,4 +1,4 @@
-"""Nodes' records to one job's record, by the real code: what the tests of records share."""
+"""Merges nodes' records into one job's record by the real code, for the tests of records."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ GRANT = {
     "transitions": 8,
     "low_us": 1_234_567,
 }
-"""What a step was granted, as its node says it."""
+"""A step's grant in the node's notes."""
 
 
 def merge(
     tmp_path: Path, records: list[dict[str, Any]], nodes_of: int | None = None, why: str = ""
 ) -> dict[str, Any]:
-    """Merges them by the real code, and checks what holds for every record."""
+    """Merges node records by the real code, and checks what holds for every record."""
     files = []
     for index, record in enumerate(records):
         files.append(tmp_path / f"{index}.json")
@@ -36,7 +36,7 @@ def merge(
 
 
 def left_out(tmp_path: Path, record: Any) -> str:
-    """Returns the parts of a record that count as absent, "" for none; the rest is merged."""
+    """Returns the parts of a node record that count as absent, "" for none; the rest is merged."""
     path = tmp_path / "doubtful.json"
     path.write_text(json.dumps(record))
     done = run("driver", "merge", 1, "", path)

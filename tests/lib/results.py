@@ -1,4 +1,5 @@
-"""tests/RESULTS.md, which several commands write: each owns one section, between two marks, and leaves the others."""
+"""Sections of tests/RESULTS.md. Several commands write the file: each owns one section between two marks, and leaves
+the others."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ def marks(name: str) -> tuple[str, str]:
 
 
 def section_read(path: Path, name: str) -> str:
-    """The text of the section of that name; "" where there is none."""
+    """Returns the text of that section; "" if there is none."""
     begin, end = marks(name)
     have = path.read_text() if path.exists() else ""
     found = re.search(re.escape(begin) + r"(.*?)" + re.escape(end), have, re.S)
@@ -21,7 +22,7 @@ def section_read(path: Path, name: str) -> str:
 
 
 def section_replace(path: Path, name: str, text: str) -> None:
-    """Puts text in the place of the section of that name, or behind the last one."""
+    """Replaces that section's text, or adds the section behind the last one."""
     begin, end = marks(name)
     have = path.read_text() if path.exists() else ""
     section = f"{begin}\n\n{text.strip()}\n\n{end}\n"

@@ -1,7 +1,7 @@
-"""What holds for every test: a time limit, no silent skip, no second try but for the named quarantine.
+"""Rules for every test: a time limit, no silent skip, and no second try except for the named quarantine.
 
-tests/quarantine.txt names the tests that may be tried again, tests/allowed_skips.txt the reasons for which a test may
-be left out in CI. A line of either that is not as its head says ends the run before the first test.
+tests/quarantine.txt names the tests that may be tried again; tests/allowed_skips.txt lists the reasons for which CI may
+skip a test. A malformed line in either file ends the run before the first test.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LINE = re.compile(r"(\S.*?) \| (\d{4}-\d\d-\d\d) \| (\S.*)")
 
 @dataclass(frozen=True)
 class Quarantined:
-    """A test that may be tried again, since when, and why."""
+    """A test that may be tried again, with date and reason."""
 
     test: str
     since: str
@@ -37,7 +37,7 @@ def lines(path: Path) -> list[str]:
 
 
 def quarantine(path: Path = QUARANTINE) -> list[Quarantined]:
-    """Raises ValueError where a line lacks its date or reason, or where there are too many."""
+    """Reads the quarantine. Raises ValueError if a line lacks its date or reason, or if there are too many lines."""
     found = []
     for line in lines(path):
         if not (match := LINE.fullmatch(line)):
@@ -49,7 +49,7 @@ def quarantine(path: Path = QUARANTINE) -> list[Quarantined]:
 
 
 def allowed_skips(path: Path = SKIPS) -> list[re.Pattern[str]]:
-    """The patterns, one a line; each must match a reason from its beginning to its end."""
+    """Reads the patterns, one a line; each must match a whole reason."""
     return [re.compile(line) for line in lines(path)]
 
 
@@ -64,7 +64,7 @@ ALLOWED = pytest.StashKey["list[re.Pattern[str]] | None"]()
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Only what is named in the quarantine is tried again: neither a mark nor an option does that."""
+    """Lets only the tests in the quarantine run again, whatever marks or options say."""
     if config.getoption("reruns", None):
         raise pytest.UsageError("--reruns is not used here: tests/quarantine.txt names what may be tried again")
     again = {entry.test for entry in config.stash[QUARANTINED]}
@@ -82,7 +82,7 @@ def reason_of(report: pytest.TestReport) -> str:
 
 @pytest.hookimpl(hookwrapper=True, trylast=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """In CI a test that was skipped for a reason that is not on the list has failed."""
+    """In CI, fails a test that was skipped for a reason that is not on the list."""
     outcome = yield
     report = outcome.get_result()
     allowed = item.config.stash[ALLOWED]
@@ -95,7 +95,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Names what was left out and what was tried again, so that a green run cannot mislead."""
+    """Names the skipped and the repeated tests, so that a green run does not mislead."""
     reasons: dict[str, int] = {}
     for report in terminalreporter.stats.get("skipped", []):
         reasons[reason_of(report)] = reasons.get(reason_of(report), 0) + 1

@@ -1,4 +1,4 @@
-"""Stats segments as a test wants them, byte for byte, and what mpi-wait-node reads in one."""
+"""Writes stats segments byte for byte, and returns what mpi-wait-node reads in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAGIC = 0x315441545357504D
 
 @dataclass
 class Phases:
-    """What a slot says of the program's phases, and its lane: [waits, wait_ns] by place."""
+    """A slot's fields of the program's phases, and its lane: [waits, wait_ns] by phase index."""
 
     since_ns: int = 0
     place: int = 0
@@ -38,7 +38,8 @@ class Phases:
 
 @dataclass
 class Sites:
-    """What a slot says of call sites: (name, build id, its size) of modules; (offset, module, row, waits, wait_ns)."""
+    """A slot's fields of callsites: (name, build id, its size) of modules; (offset, module, row, waits, wait_ns) of
+    callsites."""
 
     modules: Sequence[tuple[bytes, bytes, int]] = ()
     sites: Sequence[tuple[int, int, int, int, int]] = ()

@@ -1,4 +1,4 @@
-"""One part of a long list, by `--slice I/N`: each entry is in exactly one of the N parts, the same one each time."""
+"""One part of a long list, by `--slice I/N`: each entry is in exactly one of the N parts, always the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WHOLE: Slice = (1, 1)
 
 
 def slice_read(text: str) -> Slice:
-    """For argparse's type=. Raises ArgumentTypeError."""
+    """Parses I/N, for argparse's type=. Raises ArgumentTypeError."""
     part, _, parts = text.partition("/")
     if not part.isdigit() or not parts.isdigit() or not 1 <= int(part) <= int(parts):
         raise argparse.ArgumentTypeError(f"'{text}' is no slice: I/N, with I from 1 to N")
@@ -20,7 +20,8 @@ def slice_read(text: str) -> Slice:
 
 
 def slice_of(entries: Sequence[Entry], part: Slice) -> list[Entry]:
-    """Every N-th from the I-th on, so that each part has some of every kind where kinds lie together."""
+    """Returns every N-th entry from the I-th on, so that each part has some entries of every kind if kinds are
+    adjacent."""
     return list(entries[part[0] - 1::part[1]])
 
 

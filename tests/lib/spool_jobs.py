@@ -1,4 +1,5 @@
-"""What the tests of spool and slurmdbd share: rows of jobs that never ran, what rows hold, mpi-wait-node by hand."""
+"""Shared by the tests of spool and slurmdbd: rows of jobs that never ran, the rows' contents, mpi-wait-node run by
+hand."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ OUTBOX = "/var/spool/mpi-wait/out"
 
 
 def sql(cluster: Cluster, statement: str) -> list[list[str]]:
-    """Rows of the accounting database, without their heads; numbers and short names only."""
+    """Runs a statement on the accounting database. Returns its rows without heads; numbers and short names only."""
     argv = ["mariadb", "--socket=/run/mysqld/mysqld.sock", "-N", "-B", "--raw", "slurm"]
     done = cluster.node_run("submit", argv, input=f"set sql_mode=''; {statement}", check=True)
     return [line.split("\t") for line in done.stdout.splitlines()]
@@ -38,7 +39,7 @@ def make_rows(
     ago_s: int = 60,
     state: int = COMPLETED,
 ) -> list[dict[str, Any]]:
-    """Puts jobs that are over into slurmdbd; all ran at the same time."""
+    """Inserts finished jobs into slurmdbd, which all ran at the same time. Returns id, times and nodes of each."""
     end = int(time.time()) - ago_s
     start = end - length_s
     values = [
@@ -66,7 +67,7 @@ def record_of(text: str) -> dict[str, Any]:
 
 
 def records(cluster: Cluster, first_job: int, count: int) -> dict[int, dict[str, Any]]:
-    """The records that rows hold, by job."""
+    """Returns the records in the rows, by job."""
     rows = sql(
         cluster,
         "select id_job, admin_comment from throwaway_job_table where admin_comment is not null"
@@ -77,7 +78,7 @@ def records(cluster: Cluster, first_job: int, count: int) -> dict[int, dict[str,
 
 
 def modifications(cluster: Cluster, first_job: int, count: int) -> dict[int, int]:
-    """How many transactions have changed a job's row."""
+    """Returns the number of transactions that have changed a job's row, by job."""
     rows = sql(
         cluster,
         "select id_job, count(*) from txn_table join throwaway_job_table on name = concat('job_db_inx=', job_db_inx)"
@@ -96,7 +97,7 @@ def play(cluster: Cluster, order: dict[str, Any], timeout: float) -> dict[str, A
 
 
 def fill(cluster: Cluster, job: int, records: list[dict[str, Any]]) -> None:
-    """One job's files, where its nodes' writers would have put them."""
+    """Writes one job's files to where its nodes' writers would have put them."""
     folder = cluster.inside.path(f"{cluster.spool}/throwaway-{job}-0")
     folder.mkdir(mode=0o700, exist_ok=True)
     for record in records:
@@ -104,7 +105,7 @@ def fill(cluster: Cluster, job: int, records: list[dict[str, Any]]) -> None:
 
 
 def spool_fill(cluster: Cluster, jobs: list[dict[str, Any]]) -> None:
-    """The files of jobs of one node each."""
+    """Writes the files of jobs of one node each."""
     for item in jobs:
         times = {"start_s": item["start_s"], "end_s": item["end_s"]}
         fill(cluster, item["job"], [node_record("n01", "n01", None, item["job"], cluster="throwaway", **times)])
@@ -112,7 +113,8 @@ def spool_fill(cluster: Cluster, jobs: list[dict[str, Any]]) -> None:
 
 def helper(cluster: Cluster, node: str, *words: str, timeout: float = 120,
            terminal: bool = False) -> subprocess.CompletedProcess[str]:
-    """On a terminal it says in standard output what else it says to syslog."""
+    """Runs mpi-wait-node on a node. terminal: run it on a terminal, where it copies its syslog messages to standard
+    output."""
     command = [HELPER, *words, f"spool={cluster.spool}"]
     if terminal:
         command = ["script", "-qec", " ".join(command), "/dev/null"]
@@ -120,7 +122,7 @@ def helper(cluster: Cluster, node: str, *words: str, timeout: float = 120,
 
 
 def make_old(cluster: Cluster, node: str, *folders: str) -> None:
-    """What lies there was written long ago: no writer of its own is waited for any more."""
+    """Sets the files' times back, so that nobody waits for their own writer any more."""
     cluster.node_run(node, ["find", *folders, "-exec", "touch", "-h", "-d", "-1000 seconds", "{}", "+"])
 
 
@@ -130,5 +132,5 @@ def spool_left(cluster: Cluster) -> list[str]:
 
 
 def handed_in(cluster: Cluster, job: int) -> list[str]:
-    """The files that the nodes of a job's first run have left in the spool."""
+    """Returns the files of a job's first run that its nodes have put into the spool."""
     return cluster.node_run("submit", ["ls", f"{cluster.spool}/throwaway-{job}-0"]).stdout.split()

@@ -15,7 +15,7 @@ ME = "me"
 
 
 class Site:
-    """The spool belongs to whoever runs the test, who is the site's spool user."""
+    """A site. The spool's owner is the user who runs the test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.spool = folder, folder / "spool"
@@ -42,7 +42,8 @@ class Site:
     def node(
         self, *words: str, node: str = "c1", spool: bool = True, meanwhile: list[str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """It pauses for no time. meanwhile: what is done in its first pause. Its log goes to a terminal, to be read."""
+        """Runs mpi-wait-node with a terminal for its log; its pauses take no time. meanwhile: a command that runs in
+        the first pause."""
         words_of_other = f"SLURMD_NODENAME=c2 {' '.join(meanwhile)}" if meanwhile else ""
         environment = settings(node, now_s=time.time(), meanwhile=words_of_other) | {"MPIWAIT_ME": ME}
         return subprocess.run(

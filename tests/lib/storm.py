@@ -1,7 +1,7 @@
 """Many nodes and many job ends, played on one host of the throw-away cluster: python3 -m tests.lib.storm, as root.
 
-The jobs' rows are in slurmdbd already (tests.lib.spool_jobs); here are the nodes: an outbox each, and the mpi-wait-node
-that the epilog would start. Reads one JSON object from standard input and writes one to standard output.
+The jobs' rows are in slurmdbd already (tests.lib.spool_jobs). This module plays the nodes: an outbox each, and the
+mpi-wait-node that the epilog would start. Reads one JSON object from standard input and writes one to standard output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ESTABLISHED = "01"
 
 
 class Job:
-    """One job's nodes, as they are when its epilogs have run: what each of them says differs in its rank's wait."""
+    """One job's nodes after its epilogs. Each node's record has another wait of its one rank."""
 
     def __init__(self, item: dict[str, Any], nodes: int, template: dict[str, Any]) -> None:
         self.key = f"throwaway-{item['job']}-0"
@@ -50,7 +50,7 @@ class Job:
         (self.outbox(node) / f"{self.key}.{node}.json").write_text(json.dumps(self.record(node)))
 
     def write(self, node: str, *options: str) -> subprocess.Popen[bytes]:
-        """Drains the outbox, in which is the one record."""
+        """Starts the writer that drains the node's outbox, which holds one record."""
         state = self.root / "run" / node
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         return helper("drain", *options, "--outbox", str(self.outbox(node)), "--state", str(state.parent), node=node)
@@ -65,7 +65,8 @@ def helper(*words: str, node: str = "submit") -> subprocess.Popen[bytes]:
 
 
 def make_old(folder: Path) -> None:
-    """What is young is left to its own writer, what is 15 minutes old is taken as it is."""
+    """Sets the files' times back: mpi-wait-node leaves a young file to its own writer, and takes one that is 15 minutes
+    old."""
     then = time.time() - 1000
     for path in folder.rglob("*"):
         os.utime(path, (then, then))
@@ -76,7 +77,8 @@ def left() -> list[str]:
 
 
 def storm(job: Job, missing: str, kills: int, chance: random.Random) -> int:
-    """All nodes finish at once; some of the writers are killed. Then what timers do. Returns how many were killed."""
+    """Ends all nodes at once, kills some of the writers, then runs what timers do. Returns the number of writers
+    killed."""
     present = [node for node in job.nodes if node != missing]
     for node in present:
         job.put(node)
@@ -120,7 +122,7 @@ def play_storms(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def connections() -> int:
-    """To slurmdbd, from any host of the cluster: they share one network."""
+    """Counts the connections to slurmdbd from all hosts of the cluster, which share one network."""
     count = 0
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:]:
@@ -141,7 +143,7 @@ def watch(stop: threading.Event, seen: list[int]) -> None:
 
 
 def play_ends(order: dict[str, Any]) -> dict[str, Any]:
-    """Jobs of one node each end one after another, in so many seconds in all."""
+    """Ends jobs of one node each, one after another, over order["seconds"] in all."""
     quiet, seen, stop = [sacct_s() for _ in range(order["looks"])], [connections()], threading.Event()
     watcher = threading.Thread(target=watch, args=(stop, seen))
     watcher.start()

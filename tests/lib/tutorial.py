@@ -1,9 +1,9 @@
-"""contrib/TUTORIAL.md: its commands, what each must show, and their output, written anew with
+"""Runs the commands of contrib/TUTORIAL.md, checks what each must show, and writes their output anew with
 
     python3 -m tests.lib.tutorial
 
-A command stands in a block of its own, after a dollar, and below it what it printed. A comment after the block names
-words that its output has wherever it runs. Jobs have the numbers of a cluster that has run none before.
+A command stands in a block of its own, after a dollar, and its output below it. A comment after the block names words
+that the output has on every machine. Jobs have the numbers of a new cluster.
 """
 
 from __future__ import annotations
@@ -37,10 +37,8 @@ def examples(text: str) -> list[Example]:
 
 @dataclass
 class Follower:
-    """
-    Does what the page says, one command after the other. brief: the page's job computes a tenth as long. numbers: of
-    each of the page's jobs, the real one; bare: those under off, which leave no record.
-    """
+    """Runs the page's commands, one after the other. brief: the page's job computes a tenth as long. numbers: the real
+    id by the page's number of a job. bare: page numbers of jobs under "off", which leave no record."""
 
     cluster: Cluster
     brief: bool = False
@@ -55,7 +53,7 @@ class Follower:
         return re.sub(r"(?<=\s)[1-9](?=\s|$)", number, command) if command.startswith(OF_JOBS) else command
 
     def _prepare(self, command: str) -> None:
-        """A reader takes longer than a test: records are stored, and the job that is watched waits."""
+        """Waits for the records of the named jobs: a reader takes longer than a test."""
         named = [self.numbers[word] for word in command.split() if word in self.numbers and word not in self.bare]
         if command.startswith("mpi-wait report ") and "--watch" not in command:
             for job in named:
@@ -68,7 +66,7 @@ class Follower:
         return done.returncode, done.stdout + done.stderr
 
     def follow(self, command: str) -> tuple[int, str]:
-        """How the command ended, and all that it printed."""
+        """Runs a command; returns its exit status and all that it printed."""
         if not command.startswith(("srun", "sbatch")) or "=help" in command:
             self._prepare(command)
             if "--watch" in command:
@@ -83,7 +81,7 @@ class Follower:
         return status, text
 
     def _seen(self, command: str) -> str:
-        """A look at which a rank waits."""
+        """Runs the command; returns its output if a rank waits in it, "" otherwise."""
         _, text = self._run(command)
         return text if "MPI_" in text else ""
 

@@ -10,17 +10,18 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 PAUSE_S = 0.05
 LONGEST_PAUSE_S = 0.2
-"""Most questions are commands, and cores are few: the longer it takes, the less often it is asked."""
+"""Most conditions are checked by commands, and cores are few: the longer the wait, the longer the pause."""
 PATIENCE_S = float(os.environ.get("MPI_WAIT_PATIENCE_S", "inf"))
-"""What fails by waiting for what never comes, as mutants do, need not wait for as long as a busy machine may take."""
+"""A test that fails by waiting for what never comes, as with mutants, need not wait as long as a busy machine may
+take."""
 
 
 def wait_for(
     question: Callable[[], Answer], what: str | Callable[[], str] = "", timeout_s: float = 60, pause_s: float = PAUSE_S
 ) -> Answer:
-    """The first answer that is true; an AssertionError that says `what` did not come if there is none in time.
+    """Returns the first true answer. Raises AssertionError saying that `what` did not come if there is none in time.
 
-    The time limit is for what never comes: it decides nothing on a slow machine.
+    The limit is for an answer that never comes; a slow machine does not reach it.
     """
     timeout_s = min(timeout_s, PATIENCE_S)
     deadline = time.monotonic() + timeout_s

@@ -1,10 +1,9 @@
-"""Whole programs: those of codes.py, or instead of them what --application names.
+"""Measures whole programs: those of codes.py, or those that --application names.
 
-Wall time, CPU time of all ranks, energy where RAPL can be read, and for how long ranks waited and slept. What the work
-alone takes is the CPU time under the policy profile, which polls, less what the ranks waited in it. What a sleep costs
-is measured beside, for what the waits would take at least. A command that
-starts with srun gets its policy by MPI_WAIT_POLICY, which needs the plugin there; its CPU time is Slurm's to know, and
-left out.
+Measures wall time, CPU time of all ranks, energy if RAPL can be read, and how long ranks waited and slept. The CPU time
+of the work alone is the CPU time under the policy profile, which polls, less the ranks' waiting. The cost of a sleep is
+measured too, to tell the least that the waits could take. A command that starts with srun gets its policy by
+MPI_WAIT_POLICY, which needs the plugin there. Its CPU time is left out, since only Slurm knows it.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ ROUNDS = (3, 1)
 MPI_NAME = "openmpi"
 OURS = ("unbalanced", "kernels")
 MOST_S = 300
-SLEEPS = "what a sleep costs"  # the group of it
+SLEEPS = "what a sleep costs"  # name of the group
 NAPS = {200: 300, 1000: 100, 5000: 20}
-MUCH = 0.1  # of the ranks' time is waiting
-ABOVE, LONGER = 10, 1  # what is wanted, in per cent
+MUCH = 0.1  # least part of the ranks' time that they wait, for CPU time to be judged
+ABOVE, LONGER = 10, 1  # limits of the targets, in per cent
 COLUMNS = {"wall_s": "{:.2f}", "cpu_s": "{:.2f}", "waited_s": "{:.2f}", "asleep_s": "{:.2f}"}
 
 
@@ -58,7 +57,7 @@ def timed(words: list[str], environment: dict[str, str], folder: Path, has_cpu: 
 
 
 def waits_of(segment: dict[str, Any]) -> dict[str, float]:
-    """Of all ranks: how long they waited, and slept in that; and how many waits lasted 100 us or more."""
+    """Returns, for all ranks, the time waited, the time asleep, and the number of waits of 100 us or more."""
     lanes = [lane for slot in segment["slots"] for lane in slot["lane"]]
     waited = sum(call["wait_ns"] for lane in lanes for call in lane["calls"].values())
     return {"waited_s": waited / 1e9, "asleep_s": sum(sum(lane["asleep_ns"].values()) for lane in lanes) / 1e9,
@@ -66,7 +65,7 @@ def waits_of(segment: dict[str, Any]) -> dict[str, float]:
 
 
 def play(mpi: Mpi, code: Code, words: tuple[str, ...], variant: Variant) -> list[Sample]:
-    """In a folder of its own."""
+    """Runs the program in a directory of its own."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as name, launches.segment() as made:
         folder = Path(name)
         prepare(code, folder, short=words != code.words)
@@ -103,7 +102,7 @@ def variant_of(mpi: Mpi, name: str) -> Variant:
 
 
 def site_cells(name: str, command: str) -> list[Cell]:
-    """A site's own: the environment carries the policy, as a user's would."""
+    """Returns the cells of a site's own command. The environment carries the policy, as a user's would."""
     words = shlex.split(command)
     by_slurm = Path(words[0]).name == "srun"
     here = os.getcwd()
@@ -148,7 +147,7 @@ def code_cells(mpi: Mpi, code: Code, plan: Plan) -> list[Cell]:
 
 
 def works_s(measured: Measured, group: str) -> list[float]:
-    """CPU time of the work alone, in each round; nothing where ranks wait for less than MUCH of it."""
+    """Returns the CPU time of the work alone, by round; an empty list if ranks wait for less than MUCH of it."""
     row = measured.find(group, "profile")
     if not row or "cpu_s" not in row.values or row.median("waited_s") < MUCH * row.median("cpu_s"):
         return []
@@ -156,7 +155,8 @@ def works_s(measured: Measured, group: str) -> list[float]:
 
 
 def least_s(measured: Measured, nap: Row) -> float | None:
-    """What its waits of 100 us and more take, if each is one sleep that ends in time, and the others nothing."""
+    """Returns the CPU time of the waits of 100 us and more, if each were one sleep that ends in time. Shorter waits
+    count as nothing."""
     waits = nap.median("long_waits")
     length_us = 1e6 * nap.median("waited_s") / waits if waits else 0
     sleep = forecasts.Figures(measured.rows).sleep(SLEEPS, length_us) if waits else None
@@ -174,7 +174,7 @@ def cpu_target(measured: Measured, group: str, nap: Row | None) -> Target | None
 
 
 def longer(measured: Measured, group: str, variant: str) -> float | None:
-    """The median of the rounds' pairs, in per cent."""
+    """Returns the median over the rounds of the longer wall time, in per cent."""
     ratio = engine.ratio(measured.find(group, variant), measured.find(group, BARE), "wall_s")
     return None if ratio is None else 100 * (ratio - 1)
 
@@ -198,7 +198,7 @@ def targets(measured: Measured) -> list[Target]:
 
 
 def groups_of(results: dict[str, Any]) -> list[str]:
-    """The programs."""
+    """Returns the programs' groups."""
     return [group for group in picture.groups_of(results) if group != SLEEPS]
 
 

@@ -1,4 +1,4 @@
-"""What a call costs that hardly waits: instructions and nanoseconds, one-way latency, messages per second."""
+"""Measures the cost of calls that hardly wait: instructions and nanoseconds, one-way latency, messages per second."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ROUNDS = (5, 1)
 INSTRUCTIONS = "instructions"
 DRIVER = BUILD / "tests/lib/doubles/preload_driver"
 SCENES = {"short": "MPI_Barrier", "sends": "MPI_Send"}
-SCENE_CALLS = 10000  # that scene_more has more than scene
+SCENE_CALLS = 10000  # calls that scene_more makes beyond those of scene
 REPETITIONS = (31, 5)
 MPI_NAMES = ("openmpi", "openmpi-5", "mpich", "mpich-5", "intel")
-TSC = ";tsc_khz=2000000"  # only what is executed matters here, not what time it is
-NOISE = 1.02  # what "not slower" allows
+TSC = ";tsc_khz=2000000"  # any rate will do: only instructions are counted
+NOISE = 1.02  # tolerance of "not slower"
 
 
 def rates_read(output: str) -> list[Sample]:
@@ -57,7 +57,7 @@ def counted(scene: str, environment: dict[str, str]) -> int:
 
 @functools.cache
 def instructions(library: str, config: str) -> list[Sample]:
-    """Per call of the fake MPI; the same every time, so counted once."""
+    """Returns the instructions per call of the fake MPI. The count is always the same, so it is taken once."""
     environment = {"LD_PRELOAD": library, "MPI_WAIT_CONFIG": config} if config else {"LD_PRELOAD": library}
     return [({"call": call}, {"instructions": (counted(scene + "_more", environment) - counted(scene, environment))
                               / SCENE_CALLS}) for scene, call in SCENES.items()]

@@ -1,4 +1,5 @@
-"""Waits that repeat themselves, and others, by forecast: beside no library, and beside nap, which forecasts nothing."""
+"""Compares waits that repeat, and others, under nap with its forecasts, under nap without forecasts, and with no
+library."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from tests.lib.libraries import LIBRARY, Mpi
 
 NAME = "foresight"
 TITLE = "Waits by forecast"
-ROUNDS = (2, 1)  # with all scenes three minutes for each MPI
+ROUNDS = (2, 1)  # all scenes take three minutes for each MPI
 MPI_NAMES = ("openmpi", "openmpi-5", "mpich", "mpich-5", "intel")
 LATE = {200: 1000, 500: 600, 1000: 400, 2000: 200, 5000: 80, 100000: 12}
 LATE_SHORT = {200: 50, 1000: 40}
-STEPS = {500: 400, 1000: 300, 2000: 200, 5000: 120}  # so many that the first, from which they are learned, are few
+STEPS = {500: 400, 1000: 300, 2000: 200, 5000: 120}  # so many that the first, from which it learns, hardly count
 STEPS_SHORT = {1000: 40}
 IMBALANCES, IMBALANCES_SHORT = (20, 40, 80), (80,)
 WHO = ("fixed", "turn", "third")
@@ -32,7 +33,7 @@ NAPS_SHORT = {200: 50, 1000: 50}
 
 
 def waits_read(output: str) -> list[Sample]:
-    """Of programs/waits.c. The run's delay needs the row without the library: see delay_percent."""
+    """Reads the output of programs/waits.c. delay_percent needs the row without the library for the run's delay."""
     samples = []
     for words in (line.split() for line in output.splitlines() if line.startswith("waits ")):
         after = [float(value) for value in words[6].split(",")]
@@ -81,7 +82,7 @@ def play_naps(naps: dict[int, int]) -> list[Sample]:
 
 
 def instruction_cells(plan: Plan) -> list[Cell]:
-    """Of the library alone, whatever the MPI: counted once."""
+    """Returns the cells that count the library's instructions, once for all MPIs."""
     if not shutil.which("valgrind"):
         plan.measured.unavailable["instructions per call"] = "no valgrind"
         return []
@@ -90,7 +91,8 @@ def instruction_cells(plan: Plan) -> list[Cell]:
 
 
 def cells(plan: Plan) -> list[Cell]:
-    """Per library, and what is compared one after the other; a sleep is measured in each round of each library."""
+    """Returns the cells of each MPI library, with those to be compared next to each other. Each round of each library
+    measures a sleep too."""
     short = plan.short
     late, steps, scenes = ((LATE_SHORT, STEPS_SHORT, SCENES_SHORT) if short else (LATE, STEPS, SCENES))
     found = instruction_cells(plan)
@@ -117,7 +119,8 @@ def targets(measured: Measured) -> list[Target]:
 
 
 def draw(results: dict[str, Any]) -> Any:
-    """A column per library: CPU of a late partner's wait above, CPU above the work of unequal steps below."""
+    """Draws a column per library: above the CPU of a late partner's wait, below the CPU above the work of unequal
+    steps."""
     figures = Figures(forecasts.rows_kept(results))
     mpis = figures.mpis()
     plot = picture.pyplot()

@@ -1,4 +1,4 @@
-"""Unequal work between two Allreduce: wall time, and CPU time against the physical limit, which is the work alone."""
+"""Measures unequal work between two Allreduce: wall time, and CPU time against the physical limit, the work alone."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def budget_us(waited_us: float) -> float:
 
 
 def napping(measured: Measured, least_us: float, most_us: float = 1e9) -> list[tuple[Row, Row]]:
-    """nap's and event's rows of those step lengths, each with the one without the library."""
+    """Returns nap's and event's rows of those step lengths, each with the one without the library."""
     rows = [row for variant in ("nap", "event") for row in measured.select(variant=variant)
             if least_us <= row.point["step_us"] <= most_us]
     pairs = [(row, measured.find(row.group, BARE, **row.point)) for row in rows]
@@ -88,7 +88,7 @@ def worst_of(text: str, limit: float, unit: str, values: list[tuple[Row, float |
 
 
 def by_step(values: list[tuple[Row, float | None]]) -> list[tuple[Row, float | None]]:
-    """The median of all imbalances of a step length: of one alone, noise would be the most of it."""
+    """Returns the median over all imbalances of a step length: a single one is mostly noise."""
     found: dict[tuple[str, float], list[tuple[Row, float]]] = {}
     for row, value in values:
         if value is not None:

@@ -1,6 +1,7 @@
-"""By how much a job is longer, not a rank: bulk-synchronous jobs, emulated with the real forecast, account and ladder.
+"""Tells by how much a job is longer, not a rank: emulates bulk-synchronous jobs with the real forecast, account and
+ladder.
 
-Times are virtual: the machine that it runs on does not matter, and one run says it all.
+Times are virtual: results do not depend on the machine, and one run is enough.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from tests.bench.targets import Target, at_most, number, verdict, worst
 NAME = "job"
 TITLE = "By how much a job is longer"
 ROUNDS = (1, 1)
-WAYS = ("ladder", "forecasts", "silent")  # the last: forecasts with a runtime that does not tell of progress
+WAYS = ("ladder", "forecasts", "silent")  # the last: forecasts with a runtime that reports no progress
 FIGURES = ("longer_percent", "cpu_percent", "measured_percent")
 TIMEOUT_S = 3600
 STEADY = ("one rank always 30 % slow", "the slow rank rotates", "half of the ranks 50 % slower", "drifting")
 UNEVEN, HEAVY = ("random, 10 %",), ("random, heavy tail",)
-EVERY_LIMIT, APART_LIMIT = 1.2, 3  # %, points of %
+EVERY_LIMIT, APART_LIMIT = 1.2, 3  # per cent, and percentage points
 LINE = re.compile(r"(?P<pattern>.{29}\S*?) +(?P<meeting>max|tree|ring) +(?P<figures>[-+\d. ]+)$")
 
 
 @dataclass(frozen=True)
 class Exits:
-    """How late sleeps end: `median/99th of 100` in µs; one in `tail` ends 200 µs later."""
+    """How late sleeps end: `median/99th percentile` in µs. One sleep in `tail` ends 200 µs later."""
 
     late_us: int
     late_99_us: int
@@ -51,14 +52,14 @@ GOOD, SLOW, TAIL = Exits(5, 12), Exits(16, 36), Exits(5, 12, 1000)
 
 @dataclass(frozen=True)
 class Job:
-    """`names` selects of the patterns, meetings and ways; all of a kind of which none is named."""
+    """`names` selects patterns, meetings and ways. A kind without a name is played whole."""
 
     ranks: int
     steps: int
     names: tuple[str, ...] = ()
 
 
-FORECASTS_ALONE = ("telling", "silent")  # the ladder polls in small steps: at many ranks that takes hours
+FORECASTS_ALONE = ("telling", "silent")  # without the ladder: it polls in small steps, for hours with many ranks
 JOBS = (Job(16, 2000), Job(1000, 300, FORECASTS_ALONE), Job(10000, 200, ("tree", *FORECASTS_ALONE)))
 JOBS_SHORT = (Job(50, 20),)
 
@@ -68,7 +69,8 @@ def group_of(ranks: int, exits: Exits) -> str:
 
 
 def lines_read(output: str) -> dict[str, list[Sample]]:
-    """By way: how much longer the job is, the CPU time of the waits, what the accounts measured, all in %."""
+    """Returns, by way, how much longer the job is, the CPU time of the waits, and the accounts' measurements, all in
+    %."""
     found: dict[str, list[Sample]] = {way: [] for way in WAYS}
     for line in output.splitlines():
         if not (match := LINE.match(line)):
@@ -106,13 +108,13 @@ def cells(plan: Plan) -> list[Cell]:
 
 def most(measured: Measured, figure: str, patterns: tuple[str, ...] = (), chosen: Callable[[Row], bool] = bool,
          ) -> float | None:
-    """Of the forecasts, with either runtime."""
+    """Returns the worst figure of the forecasts, over both runtimes."""
     return worst([row.median(figure) for row in measured.rows
                   if row.variant != WAYS[0] and (not patterns or row.point["pattern"] in patterns) and chosen(row)])
 
 
 def apart(measured: Measured) -> float | None:
-    """The most by which the CPU time with a silent runtime differs from that with a telling one."""
+    """Returns the greatest difference in CPU time between a silent and a telling runtime."""
     return worst([abs(row.median("cpu_percent") - other.median("cpu_percent"))
                   for row in measured.select(variant=WAYS[1])
                   if (other := measured.find(row.group, WAYS[2], **row.point))])
@@ -157,7 +159,7 @@ def told(results: dict[str, Any], group: str, way: str, place: tuple[str, str]) 
 
 
 def columns(results: dict[str, Any]) -> list[tuple[str, str]]:
-    """Groups and ways that were measured."""
+    """Returns the groups and ways that were measured."""
     return [(group, way) for group in picture.groups_of(results) for way in WAYS
             if picture.rows_of(results, group, way)]
 
@@ -183,7 +185,7 @@ def section_lines(results: dict[str, Any]) -> list[str]:
 
 
 def draw(results: dict[str, Any]) -> Any:
-    """Of the sleeps that end soonest: one panel for each size."""
+    """Draws one panel for each size, for the sleeps that end soonest."""
     groups, names = [group for group in picture.groups_of(results) if group.endswith(f" {GOOD}")], places(results)
     plot = picture.pyplot()
     figure, panels = plot.subplots(1, len(groups), figsize=(5 * len(groups) + 1.5, 0.8 + 0.34 * len(names)),

@@ -1,4 +1,4 @@
-"""A partner that comes late: how much later than without the library a wait ends, and what CPU time it costs."""
+"""Measures a late partner: how much later a wait ends than without the library, and its CPU time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ TITLE = "Waiting for a late partner"
 ROUNDS = (3, 1)
 UCX_GROUP = "openmpi-ucx"
 MPI_NAMES = ("openmpi", "openmpi-5", "mpich", "mpich-5", "intel")
-# How often, by microseconds late. A program's first waits are not forecast: so many that these hardly count.
+# Repetitions, by microseconds late. They are many, so that a program's first waits, which are not forecast, hardly
+# count.
 SWEEP = {0: 300, 20: 300, 100: 300, 1000: 300, 10000: 100, 100000: 30}
 SWEEP_SHORT = {20: 50, 1000: 30, 100000: 2}
 OTHERS = {1000: 100, 10000: 50}
 OTHERS_SHORT = {1000: 20}
-CALLS = [(call, 8) for call in ("wait", "allreduce", "bcast", "barrier")]  # a send of 8 bytes waits for nobody
+CALLS = [(call, 8) for call in ("wait", "allreduce", "bcast", "barrier")]  # no sends: one of 8 bytes waits for no rank
 LARGE = [(call, 1 << 20) for call in ("recv", "send", "allreduce", "bcast")]
 
 
@@ -75,7 +76,7 @@ def cells(plan: Plan) -> list[Cell]:
 
 
 def other_calls(plan: Plan) -> list[Cell]:
-    """Every other call, and large messages, under Open MPI."""
+    """Returns the cells of all other calls, and of large messages, under Open MPI."""
     calls = CALLS[1:2] + LARGE[:1] if plan.short else CALLS + LARGE
     delays = OTHERS_SHORT if plan.short else OTHERS
     found = []
@@ -87,7 +88,7 @@ def other_calls(plan: Plan) -> list[Cell]:
 
 
 def pairs(measured: Measured, variant: str, delay_us: float) -> list[tuple[str, Row, Row]]:
-    """By group: the variant's row, and the one without the library."""
+    """Returns, by group, the variant's row and the one without the library."""
     found = []
     for group in measured.groups():
         row = measured.find(group, variant, call="recv", delay_us=delay_us)
@@ -98,7 +99,7 @@ def pairs(measured: Measured, variant: str, delay_us: float) -> list[tuple[str, 
 
 
 def judged(text: str, limit: float, unit: str, by_group: dict[str, float | None]) -> Target:
-    """The worst of the MPIs counts; all are named."""
+    """Returns a target whose value is the worst of the MPIs; its reason names all."""
     known = {group: value for group, value in by_group.items() if value is not None}
     why = ", ".join(f"{group} {number(value)}" for group, value in known.items())
     return at_most(text, worst(list(known.values())), limit, unit, why)
@@ -113,13 +114,14 @@ def overshoot(measured: Measured, variant: str, delay_us: float) -> dict[str, fl
 
 
 def tail(measured: Measured, variant: str, delay_us: float) -> dict[str, float | None]:
-    """The 99th percentile, less the usual time without the library: its own is noise of the machine."""
+    """Returns the 99th percentile of the variant less the median without the library, whose own tail is the machine's
+    noise."""
     return {group: row.median("p99_us") - bare.median("median_us")
             for group, row, bare in pairs(measured, variant, delay_us)}
 
 
 def transfers(measured: Measured) -> dict[str, float | None]:
-    """By call, under Open MPI: from the partner's arrival to the end."""
+    """Returns, by call, the ratio of the times from the partner's arrival to the end, under Open MPI."""
     return {call: ratio(measured.find("calls", "nap", call=call, bytes=size, delay_us=10000),
                         measured.find("calls", BARE, call=call, bytes=size, delay_us=10000), "median_us")
             for call, size in LARGE}
@@ -150,7 +152,7 @@ def sweep_draw(axes: Any, results: dict[str, Any], group: str, figure: str, fact
 
 
 def draw(results: dict[str, Any]) -> Any:
-    """One row of panels: CPU share above, latency below, one column per library."""
+    """Draws a column per library: CPU share above, latency below."""
     groups = [group for group in picture.groups_of(results) if group != "calls"]
     plot = picture.pyplot()
     figure, panels = plot.subplots(2, len(groups), figsize=(2.3 * len(groups) + 0.7, 4.8), squeeze=False, sharey="row")

@@ -1,7 +1,7 @@
-"""What the plugin adds to the start of a step and to the end of a job, on the throw-away cluster.
+"""Measures what the plugin adds to the start of a step and to the end of a job, on the throw-away cluster.
 
 Two clusters run side by side, one without the plugin; steps and jobs alternate between them. A third one has a plugin
-before ours and one behind it that note the time: what lies between them is our callback. The nodes' energy
+before the project's and one behind it that note the time: the difference is the callback's time. The nodes' energy
 counters are plain files, as quick to read as the kernel's.
 """
 
@@ -37,7 +37,7 @@ CONTEXTS = {1: "srun", 2: "slurmstepd", 5: "prolog, epilog"}  # enum spank_conte
 MOST_S = 60
 ZONES = 4
 COUNTERS = "/opt/bench-counters"
-# The counters of the simulated node are too slow to be measured with: each of its files is answered by a program.
+# The counters of the simulated node are too slow for measurements: a program answers each read of its files.
 SHOW_COUNTERS = f"""\
 mkdir /run/counters
 mount -t tmpfs none /run/counters
@@ -50,14 +50,14 @@ cp -r {COUNTERS}/powercap/. /sys/class/powercap
 
 @dataclass
 class Place:
-    """A cluster, and the allocation there in which steps are measured, while there is one."""
+    """A cluster, and the allocation in which steps are measured, if there is one."""
 
     cluster: Cluster
     job: str = ""
 
 
 def boot(plan: Plan, plugstack: str | None) -> Cluster:
-    """One node. plugstack None: the project's own; "": no plugin."""
+    """Boots a cluster of one node. plugstack None: the project's own; "": no plugin."""
     arguments = project_cluster_arguments()
     if plugstack is not None:
         arguments["plugstack"] = plugstack
@@ -65,7 +65,7 @@ def boot(plan: Plan, plugstack: str | None) -> Cluster:
     counters.chmod(0o755)
     sampler.tree_write(counters / "powercap", ZONES, interval_s=1000)
     arguments["binds"] = {**arguments["binds"], FOLDER: variants.BUILT, COUNTERS: counters}
-    # slurmctld says at debug2 when a node's epilog was reported
+    # slurmctld logs at debug2 when a node has reported its epilog
     cluster = Cluster(nodes=1, simulated=False, slurm_conf={"SlurmctldDebug": "debug2"}, **arguments)
     plan.stack.enter_context(cluster)
     cluster.node_run(cluster.nodes[0], ["sh", "-ec", SHOW_COUNTERS], check=True)
@@ -98,7 +98,7 @@ def run_stamped(cluster: Cluster, words: list[str], tasks: int) -> dict[str, lis
 
 
 def step_play(place: Place, policy: str, sizes: tuple[int, ...]) -> list[Sample]:
-    """One step of each size in a job that is there already, so that no scheduling is in it."""
+    """Runs one step of each size in an existing job, so that no scheduling is measured."""
     samples: list[Sample] = []
     if not place.job:
         place.job = job_start(place.cluster)
@@ -113,7 +113,7 @@ def step_play(place: Place, policy: str, sizes: tuple[int, ...]) -> list[Sample]
 
 
 def job_start(cluster: Cluster) -> str:
-    """An allocation that lasts."""
+    """Makes an allocation that stays; returns the job's id."""
     done = cluster.run(["salloc", "--no-shell", "-N1", "-n2"], timeout=MOST_S)
     found = re.search(r"Granted job allocation (\d+)", done.stderr)
     if not found:
@@ -122,14 +122,14 @@ def job_start(cluster: Cluster) -> str:
 
 
 def moment(text: str) -> float:
-    """Seconds of a log's time stamp, within a day."""
+    """Returns the seconds within a day of a log's time stamp."""
     hours, minutes, seconds = text.split(":")
     return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
 
 
 def epilog_times(log: str, job: str) -> dict[str, float]:
-    """From the job's end until the node is free, by slurmctld's log: when it heard that the epilog had run, or where
-    nobody has one, that there was nothing to do."""
+    """Returns the time from the job's end until the node is free, by slurmctld's log. The node is free when slurmctld
+    hears that the epilog has run, or, without any epilog, when it finds nothing to do."""
     over = re.search(rf"T([\d:.]+)\] (?:_job_complete|job_complete): JobId={job} done", log)
     if not over:
         return {}
@@ -141,7 +141,7 @@ def epilog_times(log: str, job: str) -> dict[str, float]:
 
 def job_play(place: Place, policy: str) -> list[Sample]:
     cluster = place.cluster
-    if place.job:  # it has the whole node
+    if place.job:  # the allocation has the whole node
         cluster.run(["scancel", place.job])
         cluster.wait_job(place.job)
         place.job = ""
@@ -161,7 +161,7 @@ def job_play(place: Place, policy: str) -> list[Sample]:
 
 
 def traced(text: str) -> dict[tuple[str, str], dict[str, float]]:
-    """Milliseconds by callback and context: of each process one call after another, as they were noted."""
+    """Returns milliseconds by callback and context. Each process notes one call after another."""
     began: dict[tuple[str, str], list[int]] = {}
     spent: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
     for line in text.splitlines():
@@ -178,7 +178,7 @@ def traced(text: str) -> dict[tuple[str, str], dict[str, float]]:
 
 
 def callback_play(cluster: Cluster, trace: str, tasks: int) -> list[Sample]:
-    """A job of one step; the median of what each callback took."""
+    """Runs a job of one step; returns the median time of each callback."""
     file = cluster.inside.path(trace)
     file.write_text("")
     run_stamped(cluster, srun_words(NAP), tasks)
@@ -226,14 +226,14 @@ def added_ms(measured: Measured, policy: str, tasks: int) -> float | None:
 
 
 def task_cpu_ms(measured: Measured) -> float | None:
-    """What our callbacks for one task take, of the largest step."""
+    """Returns the CPU time of the plugin's callbacks for one task, in the largest step."""
     rows = [row for row in measured.select(CALLBACKS) if row.point["callback"].startswith("task_")]
     most = max((row.point["tasks"] for row in rows), default=0)
     return sum(row.median("cpu_ms") for row in rows if row.point["tasks"] == most) if rows else None
 
 
 def slope_ms(measured: Measured, policy: str) -> tuple[float | None, str]:
-    """Per further task: from 2 tasks to the most."""
+    """Returns the time added for each further task, from 2 tasks to the most; and the reason."""
     sizes = sorted({row.point["tasks"] for row in measured.select(STEPS)})
     added = {tasks: found for tasks in sizes if (found := added_ms(measured, policy, tasks)) is not None}
     why = "added at " + ", ".join(f"{tasks}: {number(found)} ms" for tasks, found in added.items())

@@ -1,4 +1,4 @@
-"""More ranks than cores: round trips, and unequal work, with the ranks on one or two cores of this machine."""
+"""Measures more ranks than cores: round trips, and unequal work, with the ranks on one or two cores of this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def group_of(ranks: int, cores: int) -> str:
 
 
 def pinned(ranks: int, cores: int) -> tuple[str, ...]:
-    """Each rank on one core, neighbours together: without that the figures depend on who happens to be beside whom."""
+    """Returns a prefix that binds each rank to one core, neighbours together. Unbound, the figures depend on which
+    ranks happen to share a core."""
     chosen = sorted(os.sched_getaffinity(0))[:cores]
     if len(chosen) < cores:
         raise Failure(f"this machine has no {cores} cores")
@@ -51,7 +52,7 @@ def steps_of(mpi: Mpi, variant: Variant, ranks: int, cores: int, steps: dict[int
     samples: list[Sample] = []
     for line in (line.split() for line in output.splitlines() if line.startswith("steps ")):
         step_us, wall_s, cpu_s, compute_s = (float(line[place]) for place in (1, 4, 5, 6))
-        # only one of the ranks has work at a time: that is the least that it can take
+        # only one rank at a time has work: this is the least time
         samples.append(({"what": "steps", "step_us": step_us},
                         {"wall_over_ideal": wall_s / compute_s, "cpu_over_work": cpu_s / compute_s}))
     return samples

@@ -1,4 +1,4 @@
-"""More ranks than two, on shared cores: a farm, a pipeline, a tree, a halo exchange, a non-blocking collective."""
+"""Measures many ranks on shared cores: a farm, a pipeline, a tree, a halo exchange, a non-blocking collective."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLICIES = ("nap", "ladder", "yield")
 JUDGED = ("nap",)
 RANKS, RANKS_SHORT = (16, 64), (16,)
 WORK_US = 300
-STEPS, STEPS_SHORT, STEPS_POLLING = 20, 3, 1  # where ranks poll, a step takes time slices: seconds of 64 ranks
+STEPS, STEPS_SHORT, STEPS_POLLING = 20, 3, 1  # where ranks poll, a step takes time slices: seconds with 64 ranks
 
 
 def group_of(mpi: Mpi, ranks: int) -> str:
@@ -30,7 +30,8 @@ def group_of(mpi: Mpi, ranks: int) -> str:
 
 
 def pinned(ranks: int) -> tuple[str, ...]:
-    """Each rank on one core, neighbours together: without that the figures depend on who happens to be beside whom."""
+    """Returns a prefix that binds each rank to one core, neighbours together. Unbound, the figures depend on which
+    ranks happen to share a core."""
     cores = sorted(os.sched_getaffinity(0))
     script = ('rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; '
               f'cpu=$(echo "$1" | cut -d, -f$((rank * {min(len(cores), ranks)} / {ranks} + 1))); shift; '
@@ -39,7 +40,7 @@ def pinned(ranks: int) -> tuple[str, ...]:
 
 
 def options_of(mpi: Mpi) -> tuple[str, ...]:
-    """That the launcher leaves the ranks on their cores."""
+    """Returns the options with which the launcher leaves the ranks on their cores."""
     if mpi.abi == "openmpi":
         return ("--bind-to", "none")
     return ("-genv", "I_MPI_PIN", "0") if mpi.name == "intel" else ()
@@ -77,7 +78,7 @@ def cells(plan: Plan) -> list[Cell]:
 
 
 def reference_of(group: str) -> str:
-    """The runtime's own knob for shared cores, or what it does unasked where it has none (Debian's MPICH 4.0)."""
+    """Returns the runtime's own setting for shared cores, or no library if it has none (Debian's MPICH 4.0)."""
     name = group.partition(",")[0]
     return KNOBS[name].name if name in KNOBS else BARE
 
@@ -89,7 +90,7 @@ def compared(measured: Measured, variant: str, figure: str) -> dict[str, float |
 
 
 def named(values: dict[str, float | None]) -> str:
-    """Each pattern once, with the worst of the libraries and sizes."""
+    """Returns a text that names each pattern once, with the worst of the libraries and sizes."""
     found = []
     for pattern in PATTERNS:
         known = [(value, where) for where, value in values.items()

@@ -1,4 +1,5 @@
-"""A program that polls, and a thread that polls beside one that waits: what the library leaves of the rate."""
+"""Measures how much of its rate a polling program, or a thread that polls beside a waiting one, keeps with the
+library."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def cells(plan: Plan) -> list[Cell]:
 
 
 def kept(measured: Measured, beside: str) -> dict[str, float | None]:
-    """Of the rate without the library, by library: per cent."""
+    """Returns the rate with nap in per cent of that without the library, by library."""
     found = {}
     for group in measured.groups():
         share = ratio(measured.find(group, "nap", beside=beside), measured.find(group, BARE, beside=beside), "rate")

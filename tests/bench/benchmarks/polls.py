@@ -1,4 +1,4 @@
-"""Loops that programs write themselves: what polls=on makes of one that only asks, and of one that works in between."""
+"""Measures polls=on in loops that programs write themselves: one that only tests, and one that works in between."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def later(measured: Measured, delay_us: float) -> dict[str, float | None]:
 
 
 def kept(measured: Measured, variant: str) -> dict[str, float | None]:
-    """Of the tests a second without the library, where there is work between them: per cent."""
+    """Returns the tests a second in per cent of those without the library, where there is work between tests."""
     found = {}
     for row in measured.select(variant=variant):
         if "work_us" in row.point:

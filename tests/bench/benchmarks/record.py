@@ -1,4 +1,5 @@
-"""Merging the record of a job of many nodes: time, memory and size. tests/bench/record measures, this file shows."""
+"""Measures the merge of a job's record from many nodes: time, memory and size. tests/bench/record measures; this file
+shows."""
 
 from __future__ import annotations
 
@@ -20,15 +21,15 @@ ROUNDS = (1, 1)
 PROGRAM = Path(__file__).resolve().parents[1] / "record"
 GROUP, VARIANT = "merge", "nap"
 NODES, NODES_SHORT = (1, 10, 100, 1000, 10000), (1, 10)
-RANKS, RANKS_SHORT = (1, 16, 128, 256), (2,)  # on each node
+RANKS, RANKS_SHORT = (1, 16, 128, 256), (2,)  # ranks on each node
 FIGURES = {"merge_s": "seconds", "memory_mib": "max_rss_mib", "bytes": "record_bytes"}
-COLUMN_BYTES = 60000  # what a record may have; slurmdbd's column has 65535
+COLUMN_BYTES = 60000  # limit of a record; slurmdbd's column has 65535 bytes
 LARGE = {"nodes": 10000, "ranks": 128}
 MOST_S = 600
 
 
 def play(nodes: tuple[int, ...], ranks: int) -> list[Sample]:
-    """Its exit status 1 says that a limit was exceeded: that is a result."""
+    """Runs tests/bench/record. Exit status 1 means that a limit was exceeded, which is a result."""
     command = [str(PROGRAM), "--json", f"--ranks={ranks}", "--nodes", *map(str, nodes)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
     try:

@@ -1,4 +1,5 @@
-"""The sampler's CPU time against the number of zones, of ranks, and how often it looks: slurmstepd's own thread."""
+"""Measures the CPU time of the sampler, slurmstepd's own thread, against the number of zones and ranks and its
+interval."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ ROUNDS = (2, 1)
 GROUP, VARIANT = "sampler", "nap"
 ZONES = (2, 8, 32, 200)
 RANKS = (0, 2, 64)
-TICKS = {0.1: 15, 0.3: 8, 1.0: 4}  # by how often it looks, in seconds
+TICKS = {0.1: 15, 0.3: 8, 1.0: 4}  # ticks, by the sampler's interval in seconds
 TICKS_SHORT = {0.1: 15}
 OFTEN_S = 0.1
 POWER_UW = 100_000_000
-MANY_S = 1.0  # what profile does: so often the most zones must cost less than a thousandth of a core
-USUAL_S = 10  # what it does without being asked for more, where no counter goes round sooner
-PARTS = ("package", "dram", "core", "uncore")  # of an instance
+MANY_S = 1.0  # interval under profile: the most zones must then cost less than a thousandth of a core
+USUAL_S = 10  # usual interval, unless a counter wraps sooner
+PARTS = ("package", "dram", "core", "uncore")  # zones of an instance
 
 
 def zone_write(folder: Path, name: str, range_uj: int) -> None:
@@ -40,7 +41,7 @@ def zone_write(folder: Path, name: str, range_uj: int) -> None:
 
 
 def tree_write(tree: Path, zones: int, interval_s: float) -> None:
-    """Counters that go round so soon that they must be looked at as often as that."""
+    """Writes counters that wrap so soon that the sampler must read them at that interval."""
     range_uj = int(3 * interval_s * POWER_UW)
     control = tree / "intel-rapl"
     control.mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""Many ranks, each on a core of its own: six patterns of unequal work that meets in an Allreduce, and whole programs.
+"""Measures many ranks, each on a core of its own: six patterns of unequal work before an Allreduce, and whole programs.
 
 programs/meet.c says what is measured, and how. A machine with fewer than four cores measures nothing unless --pick
-ranks=N asks for it; what fewer than four ranks have measured is never published.
+ranks=N asks for it. Results of fewer than four ranks are never published.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAME = "scale"
 TITLE = "Many ranks on cores of their own"
 ROUNDS = (5, 3)
 CODE_ROUNDS = 7
-SHORT_IS_A_PART = True  # and proves what it measures; the other benchmarks' short forms prove nothing
+SHORT_IS_A_PART = True  # its short form proves what it measures; those of the other benchmarks prove nothing
 MPI_NAMES, MPI_NAMES_SHORT = ("openmpi-5", "mpich-5"), ("openmpi-5",)
 PATTERNS = {
     "always": "one rank always 30 % slow",
@@ -42,27 +42,27 @@ POLICIES = ("nap", "profile")
 STEPS_MS, STEPS_MS_SHORT = (0.3, 1, 3, 10), (1,)
 STEPS = (700, 5000)
 LEAST_CORES, WANTED_CORES = 4, 16
-LAUNCH_S, CODE_S, LONGER = 1.2, 10, 1.25  # time of a launch beside its steps; of a program; of a step, per its work
-LONGER_LIMIT, CPU_LIMIT = 1, 50  # %, of the policy nap
-PROGRAMS = "programs"  # title of their panel
+LAUNCH_S, CODE_S, LONGER = 1.2, 10, 1.25  # time of a launch beside its steps, of a program; a step's length by its work
+LONGER_LIMIT, CPU_LIMIT = 1, 50  # per cent, for the policy nap
+PROGRAMS = "programs"  # title of the programs' panel
 NOT_MEASURED = "Not measured on a machine of 16 cores yet."
 HOW = ("`tests/bench/run scale --short` measures it there in ten minutes, with Open MPI and steps of 1 ms; without "
        "`--short` in hours. `tests/bench/carry DIR` makes a directory that does so on a machine without packages.")
 DEBIAN = "openmpi"
-CODES = {  # by the names of codes.py: the MPI library that the program runs with
+CODES = {  # MPI library that the program runs with, by the names of codes.py
     "HPC Challenge": "openmpi-5",
     "LAMMPS, atoms in 0.4 of the box": "openmpi-5",
     codes.EXAML.name: "openmpi-5",
     "as NPB's LU": "openmpi-5",
     "as NPB's CG": "openmpi-5",
-    "Quantum ESPRESSO, silicon": DEBIAN,  # in Fortran: it needs the library that it was built with
+    "Quantum ESPRESSO, silicon": DEBIAN,  # a Fortran program: it needs the library that it was built with
     "CP2K, water": DEBIAN,
 }
 PLAYED = tuple(code for code in (*codes.CODES, codes.EXAML) if code.name in CODES)
-CG_ITERATIONS = 60000  # of all ranks: each sends to all others
-HPCC_SIZE = 2100  # of one rank; the memory of a rank stays the same
-SITES = 2000  # of an alignment, of one rank
-LIQUID, LIQUID_STEPS = "liquid.in", 1500  # of one rank: the atoms stay as many
+CG_ITERATIONS = 60000  # iterations of all ranks: each sends to all others
+HPCC_SIZE = 2100  # size for one rank; the memory of a rank stays the same
+SITES = 2000  # sites of an alignment, for one rank
+LIQUID, LIQUID_STEPS = "liquid.in", 1500  # steps for one rank: the number of atoms stays the same
 SEGMENT_SLOTS = 64
 
 
@@ -83,7 +83,7 @@ def rank_counts(plan: Plan, cores: int, cpus: int) -> list[int]:
 
 
 def bound(ranks: int) -> tuple[str, ...]:
-    """Returns what comes before a rank's program, so that each rank has a core, or at least a CPU, of its own."""
+    """Returns a prefix for a rank's program that gives each rank a core, or at least a CPU, of its own."""
     return (str(variants.BUILT / "bound"), ",".join(map(str, machine.cpus()[:ranks])))
 
 
@@ -163,7 +163,7 @@ def code_play(mpi: Mpi, code: codes.Code, words: tuple[str, ...], variant: Varia
 
 
 def code_words(mpi: Mpi, code: codes.Code, ranks: int) -> tuple[str, ...]:
-    """Raises Unavailable where the program is not here."""
+    """Returns the program's command. Raises Unavailable if the program is not installed."""
     if code.words[0] not in applications.OURS:
         program = codes.executable(code)
         if not program or (code.words[0] == "hpcc" and not codes.HPCC_INPUT.exists()):
@@ -192,7 +192,7 @@ def code_cells(plan: Plan, ranks: int) -> list[Cell]:
 
 
 def picks_check(plan: Plan) -> None:
-    """Notes what --pick asks for and is not there."""
+    """Notes what --pick asks for and does not exist."""
     known = {"part": ("patterns", "codes"), "pattern": tuple(PATTERNS), "code": tuple(CODES)}
     for key, words in plan.picked.words.items():
         for word in words:
@@ -201,7 +201,7 @@ def picks_check(plan: Plan) -> None:
 
 
 def has_part(plan: Plan, part: str) -> bool:
-    """The short form has no programs unless --pick names them."""
+    """Returns true if the part is measured. The short form has no programs unless --pick names them."""
     picked = plan.picked
     if part == "codes" and "code" not in picked.words and "part" not in picked.words:
         return not plan.short and "pattern" not in picked.words
@@ -260,7 +260,7 @@ def targets(measured: Measured) -> list[Target]:
 
 
 def published(results: dict[str, Any]) -> dict[str, Any]:
-    """Returns what may be shown: nothing of fewer than four ranks."""
+    """Returns the results that may be shown: none of fewer than four ranks."""
     rows = [row for row in results["rows"] if row["point"]["ranks"] >= LEAST_CORES]
     return results if len(rows) == len(results["rows"]) else {**results, "rows": rows, "targets": []}
 
@@ -337,7 +337,7 @@ def rounds_text(rows: list[dict[str, Any]]) -> str:
 
 
 def table_lines(results: dict[str, Any]) -> list[str]:
-    """The two tables, as Markdown; a terminal shows the same."""
+    """Returns the two tables as Markdown; a terminal shows the same."""
     rows = results["rows"]
     if not rows:
         return ["Nothing was measured.", ""]

@@ -1,4 +1,4 @@
-"""OpenMP's threads while their rank waits: what they burn, and how soon the next parallel region begins."""
+"""Measures OpenMP's threads while their rank waits: their CPU time, and how soon the next parallel region begins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def llvm_runtime() -> Path | None:
 
 
 def runtimes_found(plan: Plan) -> dict[str, Path | None]:
-    """What is preloaded to serve the program in place of GNU's, which it was built for."""
+    """Returns, by name, the OpenMP runtime to preload in place of GNU's, for which the program was built; None for
+    GNU's."""
     found: dict[str, Path | None] = {"GNU": None}
     if llvm := llvm_runtime():
         found["LLVM"] = llvm
@@ -54,7 +55,7 @@ def spins() -> str:
 
 
 def told(policy: str) -> dict[str, str]:
-    """As a task finds it: spank/policy/openmp.c."""
+    """Returns the variables that a task gets: spank/policy/openmp.c."""
     if policy == BOUNDED:
         return {"GOMP_SPINCOUNT": spins(), "KMP_BLOCKTIME": "1"}
     return {"OMP_WAIT_POLICY": "passive"} if policy == PASSIVE else {}
@@ -103,7 +104,7 @@ def burned(measured: Measured, wait_ms: float) -> dict[str, float | None]:
 
 
 def added(measured: Measured, gap_us: float) -> dict[str, float | None]:
-    """To the gap and the region after it, by bounded: per cent of the gap."""
+    """Returns the time that `bounded` adds to the gap and the region after it, in per cent of the gap."""
     found = {}
     for group in (group for group in measured.groups() if group.endswith(" 2 threads")):
         more = difference(measured.find(group, BOUNDED, gap_us=gap_us), measured.find(group, KEEP, gap_us=gap_us),

@@ -1,7 +1,7 @@
 /*
- * Loops that a program writes itself. Two ranks; rank 1 asks by MPI_Test or MPI_Iprobe until a message of rank 0 is
- * there, which comes so late: the share of a CPU that it used, and the median of how long after the message was sent it
- * knew. And with work between two tests: how many tests it made in a second.
+ * Polling loops as programs write them. Two ranks: rank 1 tests by MPI_Test or MPI_Iprobe until a message of rank 0
+ * arrives, which is sent that much later. It prints its CPU share, and the median time from the sending of the message
+ * to its notice. With work between two tests it prints the tests per second.
  *
  *     asks test|iprobe|both MICROSECONDS:ROUNDS... work MICROSECONDS...
  *
@@ -28,7 +28,7 @@ static void spend_until(double until)
 		continue;
 }
 
-/* Until the message is there; what it says is when it was sent, by the clock that both ranks read. */
+/* Polls until the message is there. Returns its contents: when it was sent, by the clock that both ranks read. */
 static double ask(const char *how)
 {
 	MPI_Request request;
@@ -74,7 +74,7 @@ static void late_play(const char *how, double microseconds, int rounds)
 		printf("%s %g %.4f %.2f\n", how, microseconds, median(shares, rounds), median(afters, rounds));
 }
 
-/* A loop that computes between its tests, for a request that is not complete before its end. */
+/* Plays a loop that computes between its tests, for a request that completes only after the loop. */
 static void work_play(double microseconds)
 {
 	double until = seconds(CLOCK_MONOTONIC) + WORK_S;

@@ -3,8 +3,8 @@
  *
  *     bound CPU,CPU,... COMMAND [ARGUMENT...]
  *
- * Rank r of a node runs on the CPU at index r of the list. The rank is what Open MPI or a PMI launcher says in the
- * environment. Fails where the list is too short: two ranks would share a core.
+ * Rank r of a node runs on the CPU at index r of the list. Open MPI or a PMI launcher gives the rank in the
+ * environment. Fails if the list is too short: two ranks would share a core.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static int rank_of_this(void)
 	return text ? atoi(text) : -1;
 }
 
-/* Returns the number at that index of a list with commas, or -1 where the list ends before it. */
+/* Returns the number at that index of a comma-separated list, or -1 if the list ends before it. */
 static int number_at(const char *list, int index)
 {
 	while (list && index-- > 0) {

@@ -1,6 +1,6 @@
 /*
- * The least that a PMPI tool can do, as the floor: it counts, and calls on. Arguments are machine words, as they are in
- * the library itself, so that one file does for every MPI and for the fake one.
+ * The least that a PMPI tool can do, as the floor: it counts, and calls on. Arguments are machine words, as in the
+ * library itself, so that one file serves every MPI and the fake one.
  */
 #include <stdint.h>
 

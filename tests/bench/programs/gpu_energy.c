@@ -1,5 +1,5 @@
 /*
- * Compares the energy counters of this machine's NVIDIA devices with the power that the driver tells meanwhile.
+ * Compares the energy counters of this machine's NVIDIA devices with the power that the driver reports meanwhile.
  *
  *     gpu-energy [--seconds S] [--around S] [--interval MS] [--series] [-- COMMAND [ARGUMENT...]]
  *
@@ -12,7 +12,7 @@
  *     {"kind": "device", ...}   one a device: joules by the counter, and by integrating the power, average and instant,
  *                               from the first reading to the last one. The figures between_steps_ are of the time
  *                               between the first and the last moment at which the counter was seen to advance; they
- *                               do not depend on how rarely it does. null: not told
+ *                               do not depend on how rarely it does. null: not reported
  *     {"kind": "command", ...}  one
  *
  * Exits as the command does, 0 without one, 69 where there is no device, 64 for wrong usage.
@@ -34,10 +34,10 @@
 struct options {
 	double seconds, around_s, interval_ms;
 	bool series;
-	char **command; /* NULL: none */
+	char **command; /* command to run, NULL: none */
 };
 
-/* Joules at one moment, each from the first reading on. */
+/* Joules at one moment, each since the first reading. */
 struct reading {
 	double at_s;
 	double counter_j;
@@ -46,12 +46,12 @@ struct reading {
 
 struct device {
 	uint64_t samples, failures, steps;
-	uint64_t counter_mj;            /* at the latest reading */
-	double power_w[KINDS];          /* at the latest reading, NAN: not told */
-	double took_s, took_most_s;     /* by reading the counter */
-	double power_took_s;            /* by reading both powers */
+	uint64_t counter_mj;            /* counter at the latest reading */
+	double power_w[KINDS];          /* powers at the latest reading, NAN: not reported */
+	double took_s, took_most_s;     /* time to read the counter: sum and greatest */
+	double power_took_s;            /* time to read both powers */
 	struct reading first, now;      /* the first reading is the zero of all others */
-	struct reading step, last_step; /* when the counter was first and last seen to advance */
+	struct reading step, last_step; /* readings at which the counter was first and last seen to advance */
 };
 
 static double now_s(void)
@@ -69,7 +69,7 @@ static void wait_until(double at_s)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-/* Adds the energy since the reading before, by the mean of both powers. */
+/* Adds the energy since the previous reading, by the mean of both powers. */
 static void power_add(struct device *device, const double power_w[KINDS], double at_s)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
@@ -91,7 +91,7 @@ static void counter_add(struct device *device, uint64_t counter_mj)
 	device->counter_mj = counter_mj;
 }
 
-/* Returns false where the counter does not answer. */
+/* Reads a device. Returns false if the counter does not answer. */
 static bool device_read(const struct nvml *nvml, size_t index, struct device *device)
 {
 	double power_w[KINDS], began_s = now_s(), counted_s, told_s;
@@ -156,7 +156,7 @@ static pid_t command_start(char **command)
 	return child;
 }
 
-/* Samples until the time is up, or until the child has ended where there is one. */
+/* Samples until the time is up or, with a child, until the child has ended. */
 static void sample_for(const struct nvml *nvml, struct device devices[], const struct options *options, double seconds,
                        pid_t child, int *ret_status)
 {
@@ -173,7 +173,7 @@ static void sample_for(const struct nvml *nvml, struct device devices[], const s
 	}
 }
 
-/* Prints joules by the counter, by both powers, and how the first compares with the others. */
+/* Prints joules by the counter and by both powers, and how the first compares with the others. */
 static void joules_print(const char *prefix, const struct reading *from, const struct reading *to)
 {
 	double counter_j = to->counter_j - from->counter_j;
@@ -197,7 +197,7 @@ static void joules_print(const char *prefix, const struct reading *from, const s
 	}
 }
 
-/* The name and uuid have neither quotes nor backslashes: nvml.h. */
+/* Prints a device. Its name and uuid have neither quotes nor backslashes: see nvml.h. */
 static void device_print(const struct nvml *nvml, size_t index, const struct device *device)
 {
 	const struct nvml_device *known = nvml_device(nvml, index);
@@ -219,7 +219,7 @@ static void device_print(const struct nvml *nvml, size_t index, const struct dev
 	puts("}");
 }
 
-/* Returns the command's exit status; 0 without one. */
+/* Measures. Returns the command's exit status; 0 without a command. */
 static int measure(const struct nvml *nvml, const struct options *options)
 {
 	static struct device devices[NVML_DEVICES_MAX];

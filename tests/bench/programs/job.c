@@ -1,23 +1,23 @@
 /*
- * By how much is a job longer, not a rank? Plays the jobs of tests/lib/emulate_job.h. Times are virtual: the machine
- * that it runs on does not matter.
+ * Tells by how much a job is longer, not a rank. Plays the jobs of tests/lib/emulate_job.h. Times are virtual: results
+ * do not depend on the machine.
  *
  *     job [RANKS [STEPS [EXIT_US [EXIT99_US [TAIL [DEEP_US]]]]]] [NAME...]
  *
  * RANKS ranks (1000) play STEPS steps (400) of 1 ms each. A sleep ends later than asked by a lognormal time with the
- * median EXIT_US (5) and the 99th percentile EXIT99_US (12); one sleep in TAIL ends 200 us later than that in the mean
- * (0: none). One of 16 sleeps of 200 us or more ends DEEP_US later in the mean (0). The names select patterns, meetings
- * and ways; where none of a kind is named, all of that kind are played:
+ * median EXIT_US (5) and the 99th percentile EXIT99_US (12). One sleep in TAIL ends 200 us later than that in the mean
+ * (0: none). One in 16 sleeps of 200 us or more ends DEEP_US later in the mean (0). The names select patterns, meetings
+ * and ways; a kind without a name is played whole:
  *
- *     always rotating wandering half drifting periodic even uneven heavy      who is slow, how much the work varies
+ *     always rotating wandering half drifting periodic even uneven heavy      which rank is slow, how work varies
  *     grows shrinks                                                           steps of 1 ms, then 5 ms; the reverse
- *     max tree ring                                                           who waits for whom
+ *     max tree ring                                                           which rank waits for which
  *     ladder telling silent                                                   what a rank does in a wait
  *
- * Prints a line for each pattern and meeting. For the ladder without an account, for forecasts with an account of 1 %
- * in a runtime that tells of progress, and for these in a silent one, it says how much longer the job is than one that
- * polls (%), the CPU time of the waits (% of what polling takes), and what the job's accounts have measured (%). A
- * way that is not selected is "-".
+ * Prints a line for each pattern and meeting. It has three figures for each way: how much longer the job is than one
+ * that polls (%), the CPU time of the waits (% of what polling takes), and the measurement of the job's accounts (%).
+ * The ways are the ladder without an account, and forecasts with an account of 1 %, in a telling and in a silent
+ * runtime. A way that is not selected is "-".
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@
 #define NUMBERS 6
 #define TAIL_US 200
 
-/* What to play: bits by place in the tables. */
+/* Selection of what to play: bits by index in the tables. */
 struct selection {
 	unsigned patterns, meetings, ways;
 };
@@ -108,7 +108,7 @@ static bool lines_print(struct job *job, const struct selection *selection)
 	return true;
 }
 
-/* Reads the leading arguments that are numbers. Returns how many there are. */
+/* Reads the leading arguments that are numbers. Returns their count. */
 static int numbers_read(char **words, double *numbers)
 {
 	int count = 0;

@@ -1,7 +1,7 @@
 /*
- * The communication of two of the NAS Parallel Benchmarks, with work of ours in between:
+ * Plays the communication of two of the NAS Parallel Benchmarks, with work of its own in between:
  *
- *     kernels lu ITERATIONS      a pipeline: each plane is passed on to the next rank, and on the way back again
+ *     kernels lu ITERATIONS      a pipeline: each plane is passed on to the next rank, and back on the return sweep
  *     kernels cg ITERATIONS      conjugate gradients: halves of a vector are exchanged, and scalars added up
  *
  * Prints a checksum, which does not depend on timing.
@@ -13,17 +13,17 @@
 
 #define PLANES  64
 #define COLUMNS 64
-#define ROWS    32 /* of a rank */
-#define PARTS   5  /* values of a point */
+#define ROWS    32 /* rows of a rank */
+#define PARTS   5  /* values at a point */
 #define LINE    (COLUMNS * PARTS)
 
-#define SIZE  14000 /* of a rank's part of the vector */
+#define SIZE  14000 /* length of a rank's part of the vector */
 #define FULL  11    /* values of a matrix row */
-#define INNER 25    /* steps until it begins anew */
+#define INNER 25    /* steps until the solver starts anew */
 
 static int rank, size;
 
-/* One plane of a sweep: each row from the one before it, the first from what the neighbour has sent. */
+/* Computes one plane of a sweep: each row from the one before it, the first from the neighbour's message. */
 static void relax(double plane[ROWS][LINE], const double *edge)
 {
 	for (int row = 0; row < ROWS; row++) {
@@ -83,7 +83,7 @@ static double dot(const double *a, const double *b)
 	return sum(own);
 }
 
-/* result = matrix * vector, of which each rank has a part; those of all are needed. */
+/* result = matrix * vector. Each rank has a part of the vector, and needs all of it. */
 static void multiply(const int (*column)[FULL], const double *part, double *whole, double *result)
 {
 	MPI_Request *request = malloc((size_t)size * sizeof(MPI_Request));

@@ -1,10 +1,10 @@
-/* What the programs measure with. */
+/* Clock and median for the benchmark programs. */
 #pragma once
 
 #include <stdlib.h>
 #include <time.h>
 
-/* A clock of clock_gettime(2), in seconds. */
+/* Returns the time of a clock of clock_gettime(2), in seconds. */
 static inline double seconds(clockid_t clock)
 {
 	struct timespec now;
@@ -20,7 +20,7 @@ static inline int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Of at least one value; sorts them. */
+/* Returns the median of at least one value; sorts the values. */
 static inline double median(double *values, int count)
 {
 	qsort(values, (size_t)count, sizeof(*values), compare);

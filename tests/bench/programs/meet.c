@@ -26,7 +26,7 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define HEAVIEST        30.0 /* the heavy tail ends there, in units of its scale */
 #define TAIL            2.5  /* exponent of the heavy tail */
-#define DRIFT_STEPS     40.0 /* in which the field drifts by one radian */
+#define DRIFT_STEPS     40.0 /* steps in which the field drifts by one radian */
 #define CHUNK           64   /* multiplications between two reads of the clock */
 
 enum draw { DRAW_RADIUS, DRAW_ANGLE, DRAW_TAIL };

@@ -1,11 +1,10 @@
 /*
- * What one nap costs on this machine, as the library takes it.
+ * Measures the cost of one nap on this machine, made as the library makes it.
  *
  *     nap_cost [US:COUNT]...
  *
- * Prints "late_us late_most_us cpu_us" of 5000 naps of 100 us: how much later than asked the median and nine of ten
- * end, and the CPU time of one. With arguments, for each of them: "nap US late_us late_99_us cpu_us", the third of
- * which is what 99 of 100 are late by.
+ * Prints "late_us late_most_us cpu_us" of 5000 naps of 100 us: lateness in the median and at the 90th percentile, and
+ * the CPU time of one. For each argument prints "nap US late_us late_99_us cpu_us" instead, with the 99th percentile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +29,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Into late_us, in order. Returns the CPU time of one. */
+/* Takes naps; writes their lateness to late_us, in ascending order. Returns the CPU time of one nap. */
 static double naps_take(double nap_us, int count, double late_us[])
 {
 	struct timespec nap = {(time_t)(nap_us / 1e6), (long)(nap_us * 1e3) % 1000000000};

@@ -1,13 +1,13 @@
 /*
- * What programs of many ranks do, one pattern after the other, each in a communicator of its own: a farm (a master
+ * Plays communication patterns of many ranks, one after the other, each in a communicator of its own: a farm (a master
  * hands out tasks and takes results from any source), a pipeline, a tree from point to point, a halo exchange on a grid
  * whose rows have unequal lengths, and a non-blocking Allreduce. The work between the messages is unequal, and the same
  * in each launch.
  *
  *     patterns WORK_US:STEPS
  *
- * WORK_US is what a rank works on average in a step. A pattern ends in a barrier, which counts: those that are done
- * early wait in it. Rank 0 prints per pattern: "pattern NAME STEPS RANKS wall_us cpu_us work_us": of one step the
+ * WORK_US is a rank's mean work in a step. A pattern ends in a barrier, which counts: ranks that finish early wait in
+ * it. Rank 0 prints "pattern NAME STEPS RANKS wall_us cpu_us work_us" for each pattern. For one step these are the
  * longest rank's wall time, the CPU time of all ranks, and how much of that was work.
  */
 #include <mpi.h>
@@ -20,7 +20,7 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define TAG_TASK        1
 #define TAG_END         2
-#define TASKS_EACH      2 /* of a worker in a step: those with short ones get more */
+#define TASKS_EACH      2 /* mean tasks of a worker in a step: workers with short tasks get more */
 #define NEIGHBOURS_MOST 4
 #define HALO_DOUBLES    128
 
@@ -36,7 +36,7 @@ static void expect(int is_so, const char *what)
 	MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
-/* Between 0 and 2, on average 1: the same for the same two numbers (the mixing of splitmix64). */
+/* Returns a number between 0 and 2, 1 in the mean, that depends on its arguments alone (the mixing of splitmix64). */
 static double share_of(int first, int second)
 {
 	uint64_t mixed = ((uint64_t)first << 32 | (uint32_t)second) + UINT64_C(0x9e3779b97f4a7c15);
@@ -46,7 +46,7 @@ static double share_of(int first, int second)
 	return (double)((mixed ^ mixed >> 31) >> 11) / (double)(UINT64_C(1) << 52);
 }
 
-/* By the thread's CPU clock: work that shares its core takes as much of it as any. */
+/* Works by the thread's CPU clock, whatever else shares the core. */
 static void work(double share)
 {
 	double began = seconds(CLOCK_THREAD_CPUTIME_ID), now = began;
@@ -125,7 +125,7 @@ static void tree(int steps)
 	}
 }
 
-/* The rank at that place of the grid, or -1: it is no rectangle, and its last row ends where the ranks do. */
+/* Returns the rank at that position of the grid, -1 if there is none. The last row may be short. */
 static int grid_at(int row, int column)
 {
 	static const int lengths[] = {3, 5, 2, 4};
@@ -196,7 +196,7 @@ static const struct pattern {
 	void (*play)(int steps);
 } patterns[] = {{"farm", farm}, {"pipeline", pipeline}, {"tree", tree}, {"halo", halo}, {"iallreduce", iallreduce}};
 
-/* In seconds: the wall time, the CPU time and the work of this rank. */
+/* Plays a pattern. Writes, in seconds, the wall time, the CPU time and the work of this rank. */
 static void play(const struct pattern *pattern, int steps, double *ret_wall_s, double *ret_used)
 {
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -1,6 +1,6 @@
 /*
- * What calls cost that hardly wait, on two ranks. Rank 0 prints one line per figure, "NAME V,V,...", of so many
- * repetitions each:
+ * Measures the cost of calls that hardly wait, on two ranks. Rank 0 prints one line per figure, "NAME V,V,...", with
+ * one value per repetition:
  *
  *     call_ns     a call that has nothing to do: MPI_Send to MPI_PROC_NULL
  *     oneway_us   half a round trip of 8 bytes
@@ -113,7 +113,7 @@ static void measure(const char *name, double (*play)(void), int repetitions)
 {
 	double value;
 
-	play(); /* warm */
+	play(); /* warm up */
 	if (rank == 0)
 		printf("%s ", name);
 	for (int i = 0; i < repetitions; i++) {

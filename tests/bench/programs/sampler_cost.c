@@ -1,7 +1,7 @@
 /*
- * What the sampler costs: slurmstepd's own thread, on whatever powercap tree this mount namespace shows, for so long
- * and with so many ranks in its stats segment. Prints "wall_s cpu_s ticks zones read_us", its start and stop not
- * included; read_us is the CPU time of reading all zones once, and nothing else.
+ * Measures the sampler, slurmstepd's own thread, on the powercap tree of this mount namespace, for that time and with
+ * that many ranks in its stats segment. Prints "wall_s cpu_s ticks zones read_us", without its start and stop. read_us
+ * is the CPU time of reading all zones once, and nothing else.
  *
  *     sampler_cost STATE_ROOT SECONDS fast|slow RANKS
  */
@@ -22,7 +22,7 @@
 #define READS 100
 #define CALLS 6 /* rows of the table that a rank has used */
 
-/* Called by every tick: this is how they are counted. */
+/* Counts a tick: each tick calls it once. */
 static json_t *tick_count(void *context)
 {
 	__atomic_add_fetch((unsigned *)context, 1, __ATOMIC_RELAXED);
@@ -49,7 +49,7 @@ static int rank_write(int segment, uint32_t rank, uint32_t ranks)
 	return written == (ssize_t)sizeof(*slot) ? 0 : -1;
 }
 
-/* As the ranks of a step leave it. */
+/* Writes the segment as a step's ranks would. */
 static int ranks_write(int segment, uint32_t ranks)
 {
 	struct mpiwait_header header;
@@ -79,7 +79,7 @@ static double cpu_s(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* CPU time of reading the counters alone. */
+/* Measures the CPU time of reading the counters alone. */
 static int read_cost(size_t *ret_zones, double *ret_us, struct error *error)
 {
 	struct rapl_zone zones[RAPL_ZONES_MAX];

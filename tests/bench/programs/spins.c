@@ -1,4 +1,4 @@
-/* Prints how many turns of GNU's loop threads=bounded allows here: what a task finds in GOMP_SPINCOUNT. */
+/* Prints the limit of turns of GNU's loop that threads=bounded sets here: a task's GOMP_SPINCOUNT. */
 #include <stdio.h>
 
 #include "spank/policy/openmp.h"

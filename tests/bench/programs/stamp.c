@@ -1,6 +1,6 @@
 /*
- * When things begin and end. Alone: prints "task NANOSECONDS", the time of its start. With a command: runs it, and
- * prints "began" and "ended" around what it printed. The clock is the machine's, the same for all of them.
+ * Prints times. Alone: prints "task NANOSECONDS", the time of its start. With a command: runs it, and prints "began"
+ * and "ended" around the command's output. The clock is the machine's, the same for all processes.
  */
 #include <stdio.h>
 #include <sys/wait.h>

@@ -1,14 +1,14 @@
 /*
- * Unequal work: in every step the ranks compute and meet in Allreduce. One of them computes for the whole of the step,
- * and the others for that less IMBALANCE per cent.
+ * Plays unequal work: in every step the ranks compute and meet in Allreduce. One of them computes for the whole step,
+ * the others for IMBALANCE per cent less.
  *
  *     steps IMBALANCE STEP_US:COUNT[:WHO]...
  *
- * WHO is the slow rank: in turn (each of them, unless given), fixed (rank 0), third (rank 0 in every third step, rank 1
- * in the others). Each argument has a communicator of its own: what was learned of one says nothing of the next.
+ * WHO is the slow rank: turn (each in turn, the default), fixed (rank 0), third (rank 0 in every third step, rank 1 in
+ * the others). Each argument has a communicator of its own: nothing learned from one applies to the next.
  *
- * Rank 0 prints per argument: "steps STEP_US COUNT RANKS wall_s cpu_s compute_s WHO": the loop's wall time, the CPU
- * time of all ranks in it, and how much of that was work.
+ * Rank 0 prints per argument "steps STEP_US COUNT RANKS wall_s cpu_s compute_s WHO": the loop's wall time, the CPU time
+ * of all ranks in it, and how much of that was work.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 static int rank, size;
 static MPI_Comm comm;
 
-/* By the thread's CPU clock: work that shares its core takes as much of it as any. Returns what it took. */
+/* Computes by the thread's CPU clock, whatever else shares the core. Returns the time taken. */
 static double compute(double duration_s)
 {
 	double began = seconds(CLOCK_THREAD_CPUTIME_ID), now = began;

@@ -1,7 +1,7 @@
 /*
- * OpenMP's threads beside waits. Two ranks; rank 1 prints, for each wait, the CPU time of its whole process as a share
- * of its threads' cores and how long the first parallel region after it took to begin and end; and for each gap of
- * serial work, the same of a region after it. Medians.
+ * Measures OpenMP's threads beside waits. Two ranks. For each wait rank 1 prints the CPU time of its whole process as a
+ * share of its threads' cores, and the time that the first parallel region after it took to begin and end. For each gap
+ * of serial work it prints the same time of a region after it. All are medians.
  *
  *     threads MILLISECONDS:ROUNDS... gap MICROSECONDS:ROUNDS...
  *

@@ -1,8 +1,8 @@
 /*
- * A SPANK plugin that notes when each callback runs. Built twice, as "before" and "after": with one of them on the line
- * before ours in plugstack.conf and the other behind it, their difference is what our callback took. The line's only
- * argument is the file, which everybody may append to: "NAME CALLBACK CONTEXT PID NANOSECONDS CPU_NANOSECONDS"
- * per callback.
+ * A SPANK plugin that notes when each callback runs. It is built twice, as "before" and "after": one stands before the
+ * project's line in plugstack.conf, the other behind it. The difference of their times is the callback's time. The
+ * line's only argument is the file, to which everybody may append: "NAME CALLBACK CONTEXT PID NANOSECONDS
+ * CPU_NANOSECONDS" per callback.
  */
 #include <fcntl.h>
 #include <slurm/spank.h>

@@ -1,5 +1,5 @@
 /*
- * Waits that repeat themselves, and others: rank 0 comes late to each by what the scene says, rank 1 waits in Recv.
+ * Plays waits that repeat, and others: rank 0 comes late to each by a time that the scene gives, rank 1 waits in Recv.
  *
  *     waits SCENE:US:COUNT...
  *
@@ -10,10 +10,10 @@
  *     exponential  US in the mean
  *     adversary    US, or as soon as rank 1 sleeps, from a tenth of US on
  *
- * Rank 1 prints per argument "waits SCENE US COUNT cpu_share loop_us after_us,...": the share of a CPU that the waits
- * took its thread, how long the whole of it was, and how long after rank 0's arrival each wait ended. Where waits are
- * all alike the first ones are not counted: those from which they are learned. Each argument has a communicator of its
- * own, so that nothing is known of it. Both ranks must run on one node.
+ * Rank 1 prints per argument "waits SCENE US COUNT cpu_share loop_us after_us,...": the CPU share of its thread in the
+ * waits, the length of the whole loop, and how long after rank 0's arrival each wait ended. If all waits are alike, the
+ * first ones, from which the library learns, do not count. Each argument has a communicator of its own, which the
+ * library does not know yet. Both ranks must run on one node.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -31,7 +31,7 @@
 #define JITTER     0.02
 #define EVERY      100
 #define SPUN_US    2000
-#define LONGEST    20 /* times the mean: of an exponential wait */
+#define LONGEST    20 /* longest exponential wait, in means */
 #define SCENE_SIZE 32
 
 static int rank, partner_state = -1;
@@ -46,7 +46,7 @@ static double microseconds(clockid_t clock)
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
 }
 
-/* More than 0, at most 1; the same for every variant. */
+/* Returns a random number greater than 0, at most 1; the same sequence for every variant. */
 static double random_unit(void)
 {
 	random_state ^= random_state << 13;
@@ -95,7 +95,7 @@ static double late_constant(double us, int number)
 static const struct scene {
 	const char *name;
 	double (*late)(double us, int number);
-	int learned; /* waits that are not counted */
+	int learned; /* first waits, which do not count */
 	int adverse;
 } scenes[] = {
         {"near", late_near, LEARNED, 0},         {"coin", late_coin, 0, 0},
@@ -116,7 +116,7 @@ static int partner_sleeps(void)
 	return found && found[1] == ' ' && found[2] == 'S';
 }
 
-/* Awake at the end: a sleep ends when it likes. */
+/* Waits until rank 0 is late enough. The end is polled, because a sleep's end is not exact. */
 static void be_late(double us, int adverse)
 {
 	double began = microseconds(CLOCK_MONOTONIC), now = began;
@@ -127,7 +127,7 @@ static void be_late(double us, int adverse)
 		now = microseconds(CLOCK_MONOTONIC);
 }
 
-/* Rank 0 looks at whether rank 1's thread sleeps. */
+/* Rank 0 opens the state file of rank 1's thread, to see whether the thread sleeps. */
 static void partner_find(void)
 {
 	int thread = (int)syscall(SYS_gettid), process = (int)getpid(), partner[2] = {process, thread};
@@ -140,7 +140,7 @@ static void partner_find(void)
 	partner_state = open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* One wait. Returns on rank 1 how long after rank 0's arrival it ended, and adds up its times. */
+/* Plays one wait. Returns on rank 1 how long after rank 0's arrival it ended, and adds up its times. */
 static double wait_once(const struct scene *scene, double us, int number, double *cpu_us, double *wall_us)
 {
 	double began, cpu, ended, arrived = 0;

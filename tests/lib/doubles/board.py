@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from tests.lib.doubles.support import segment_tool
 
 MAGIC, CPUS = 0x324C574D, 4096
-HEAD = struct.Struct("=4I48x")  # magic, bell, CPUs, over; the first reserved word counts the looks
+HEAD = struct.Struct("=4I48x")  # magic, bell, CPUs, over; the first reserved word counts the checks for requests
 LOW, RESTORE = 1, 2
 DONE, NOT_YOURS, NOT_NOW, BUSY, OVER = range(5)
 
-Answer = Callable[[], "tuple[int, int] | None"]  # and by how many changes
+Answer = Callable[[], "tuple[int, int] | None"]  # answer and number of changes; None: no answer
 
 
 class Board:
@@ -39,7 +39,7 @@ class Board:
         self._thread.start()
 
     def hear(self, segment: int) -> None:
-        """From now on requests are those of that segment."""
+        """From now on takes requests from that segment."""
         offset = segment_tool.WORDS_OFFSET
         self._words = mmap.mmap(segment, offset + 8 * CPUS)
         self._offset = offset
@@ -73,7 +73,7 @@ class Board:
             looks += 1
             self._page[16:20] = struct.pack("=I", looks & 0xFFFFFFFF)
             time.sleep(2e-5)
-        self._look()  # what was asked for since the last one
+        self._look()  # requests since the last check
 
     def end(self) -> None:
         self._ends = True

@@ -1,6 +1,6 @@
 /*
- * A double of an MPI of the MPICH family whose calls do nothing but what the program tells them: Init calls
- * fake_at_init, and MPI_Recv and MPI_Test call the function that is their first argument.
+ * A double of an MPI of the MPICH family whose calls do only what the program asks: Init calls fake_at_init, and
+ * MPI_Recv and MPI_Test call the function that is their first argument.
  */
 #include <stdint.h>
 

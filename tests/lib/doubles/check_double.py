@@ -1,4 +1,4 @@
-"""A machine made of files, and Slurm's commands that answer as told: what mpi-wait check looks at, in any state."""
+"""A machine made of files, and doubles of Slurm's commands, so that mpi-wait check can be shown any state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NODE = "NodeName=n1 CoresPerSocket=2 CPUTot=2 Sockets=1 Boards=1 ThreadsPerCore=
 
 
 class Owned(host.Host):
-    """All that is not said to be somebody's is root's, whoever has made the files."""
+    """A host whose files belong to root unless the test names another owner."""
 
     owners: dict[str, tuple[int, int]]
 
@@ -68,7 +68,7 @@ class Owned(host.Host):
 
 
 class Machine:
-    """Healthy when made. Every method breaks, or mends, one thing; paths are the machine's."""
+    """A healthy machine. Every method breaks or mends one thing. Paths are those on the machine."""
 
     def __init__(self, folder: Path, monkeypatch: Any) -> None:
         self.folder, self.root, self.bin = folder, folder / "root", folder / "bin"
@@ -161,7 +161,7 @@ class Machine:
         self.write(PLUGSTACK, "\n".join(lines) + "\n")
 
     def probe(self, **changes: Any) -> None:
-        """What the helper says; `real_helper` puts the true one in its place."""
+        """Sets the helper's answer; `real_helper` puts the real helper in its place."""
         zone = {"name": "package-0", "kind": "package", "energy_uj": 1, "range_uj": 262143328850, "power_max_uw": 2e8}
         answer = {
             "release": __version__,
@@ -193,7 +193,7 @@ class Machine:
         self.answers("squeue", "")
 
     def config(self, node: str = NODE, **changes: str) -> None:
-        """scontrol's answer to every question; node: what it says of this one."""
+        """Sets scontrol's answer to every question. node: its text on this node. changes: keys of slurm.conf."""
         lines = [node] + [f"{key:<24}= {value or '(null)'}" for key, value in {**CONFIG, **changes}.items()]
         self.answers("scontrol", "slurm 22.05.8\n" + "\n".join(lines) + "\n")
 
@@ -222,7 +222,7 @@ class Machine:
         ]
 
     def unwell(self) -> list[str]:
-        """What is not OK, "STATUS name: what"."""
+        """Returns the findings that are not OK, as "STATUS name: text"."""
         return [
             f"{finding.status.value} {finding.name}: {finding.what}"
             for finding in self.findings()

@@ -1,7 +1,8 @@
-"""Runs mpi-wait's commands as a shell does, but for Python's start: each is a fork of a process that has loaded them.
+"""Runs mpi-wait's commands as a shell does, without the cost of starting Python: each runs in a fork of a process that
+has loaded them already.
 
-It is started once for a process of pytest. A request is a line of JSON: the words, the environment, and the files that
-are standard input, output and error; the answer is the exit status.
+pytest starts one server per process. A request is a line of JSON: the words, the environment, and the files that are
+standard input, output and error. The answer is the exit status.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def child(request: dict[str, Any]) -> int:
 
 
 def load() -> None:
-    """Also what a command loads only when it needs it. What this machine lacks, the command says itself."""
+    """Imports all modules of the commands, also those that a command imports only on demand. Skips a module that this
+    machine cannot import: the command reports it itself."""
     sys.path.insert(0, str(ROOT / "contrib"))
     import mpi_wait_tools
     from mpi_wait_tools.text.output import Refusal
@@ -52,7 +54,7 @@ def load() -> None:
 
 
 def serve() -> None:
-    """What is loaded is no garbage: a child that looks for some would copy all of it."""
+    """Serves requests. The loaded objects are frozen: a garbage collection in a child would copy all of their pages."""
     load()
     gc.freeze()
     for line in sys.stdin:
@@ -93,7 +95,7 @@ _servers: dict[int, Server] = {}
 
 
 def server() -> Server:
-    """This process's own; it ends with it."""
+    """Returns this process's server, which ends with the process."""
     key = os.getpid()
     if key not in _servers:
         kept = {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}

@@ -1,6 +1,6 @@
 /*
- * Programs that come by their MPI in unusual ways, or leave it so: one scene per argument. Not linked to any MPI but
- * what the test says.
+ * Programs that load or leave their MPI in unusual ways: one scene per argument. The program links no MPI unless the
+ * test says so.
  *
  *     corners SCENE [LIBRARY]
  */
@@ -28,7 +28,7 @@ static int receive(any_function receiver)
 	return receiver(1, (word)MICROSECONDS, (word)3, (word)0, (word)5, (word)6, (word)7);
 }
 
-/* Every function from the handle, as language bindings that load MPI themselves have them. */
+/* Takes every function from the handle, as language bindings that load MPI themselves do. */
 static int scene_handle(const char *path)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -42,7 +42,7 @@ static int scene_handle(const char *path)
 	return code;
 }
 
-/* A plugin that is linked to the MPI, loaded out of sight of everybody else, and unloaded: twice. */
+/* Loads a plugin that is linked to the MPI, with local symbols, and unloads it: twice. */
 static int scene_plugin(const char *path)
 {
 	int code = 0;
@@ -69,7 +69,7 @@ static int scene_linked(const char *unused)
 	return code;
 }
 
-/* The child lives in the parent's memory until it is another program. */
+/* The child of vfork shares the parent's memory until it executes another program. */
 static int scene_vfork(const char *unused)
 {
 	int status, code;

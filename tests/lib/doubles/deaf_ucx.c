@@ -1,5 +1,6 @@
 /*
- * A UCX whose workers say that they will signal, and never do: in front of the real one, behind the library under test.
+ * A UCX whose workers promise to signal, and never do. It is preloaded in front of the real UCX, behind the library
+ * under test.
  */
 #include <sys/eventfd.h>
 

@@ -1,6 +1,6 @@
 /*
- * Takes, changes and restores frequency domains as told, and kills itself where it is told: MPIWAIT_KILL=POINT:N, at
- * the Nth pass of a point, "any" for all of them. Compiled from the real sources with their points.
+ * Takes, changes and restores frequency domains as commanded. With MPIWAIT_KILL=POINT:N it kills itself at the Nth pass
+ * of a point, "any" for all of them. It is compiled from the real sources with their points.
  *
  *     domain-driver ROOT hold JOB STEP    reads commands, see below
  *     domain-driver ROOT restore
@@ -44,7 +44,7 @@ static int answer(int result, const struct error *error)
 	return result;
 }
 
-/* change POLICY LOW HIGH [to=UID:GID:MODE]: notes and applies */
+/* change POLICY LOW HIGH [to=UID:GID:MODE]: notes the change and applies it */
 static int do_change(struct loan *loan, char *words[], struct error *error)
 {
 	struct cpufreq_owner owner, *user = NULL;
@@ -96,7 +96,7 @@ static int end_all(struct error *error)
 	return first;
 }
 
-/* One command a line, one answer a line: result and message. "end" gives everything back. */
+/* Reads one command a line, answers each with a line: result and message. "end" gives all domains back. */
 static int hold(const struct state_place *place, uint32_t job_id, uint32_t step_id)
 {
 	struct error error = {""};

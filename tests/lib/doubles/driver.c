@@ -1,6 +1,6 @@
 /*
- * A program on top of the fake MPI, one scene per argument. Prints "key value" lines; what the library noted about it
- * is read from the stats segment by the test.
+ * A program on top of the fake MPI, one scene per argument. Prints "key value" lines. The test reads the library's
+ * notes from the stats segment.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -52,9 +52,9 @@ extern long fake_told;
 extern double fake_told_float;
 
 static jmp_buf out;
-static int calls = 1000; /* of the scenes that are counted */
+static int calls = 1000; /* calls in a counted scene */
 
-/* From a place of its own each time that it is written down. */
+/* Calls MPI_Test. Being inlined, each use is a callsite of its own. */
 static inline __attribute__((always_inline)) int test(void)
 {
 	int flag = 0;
@@ -87,7 +87,7 @@ static void scene_wait(void)
 	printf("slack %d\n", prctl(PR_GET_TIMERSLACK));
 }
 
-/* A hundred waits from the same place, each of a millisecond. */
+/* Waits a hundred times at the same callsite, each time for a millisecond. */
 static void scene_alike(void)
 {
 	int before = fake_polls;
@@ -99,7 +99,7 @@ static void scene_alike(void)
 	printf("errno %d\nslack %d\n", errno, prctl(PR_GET_TIMERSLACK));
 }
 
-/* From two places in turn, of 0.5 and of 1.5 ms; all else about them is the same. */
+/* Waits at two callsites in turn, for 0.5 and 1.5 ms; all else about them is the same. */
 static void scene_in_turn(void)
 {
 	word length = 500;
@@ -110,7 +110,7 @@ static void scene_in_turn(void)
 	}
 }
 
-/* Forty waits of 20 ms, each with 2 s before the next. */
+/* Waits forty times for 20 ms, with 2 s after each. */
 static void scene_now_and_then(void)
 {
 	const struct timespec pause = {2, 0};
@@ -137,7 +137,7 @@ static int yielding_progress(void)
 	return 0;
 }
 
-/* A progress callback yields a thousand times, and one that is sched_yield itself as often as it is called. */
+/* The progress callback yields a thousand times in all. */
 static void scene_progress_yields(void)
 {
 	left = calls;
@@ -165,7 +165,7 @@ static void scene_strategy(void)
 	printf("sleeps %d\n", fake_sleeps);
 }
 
-/* In the kernel's time: until there were some naps, at most a minute. */
+/* Waits in the kernel's time until there were some naps, at most a minute. */
 static void scene_wait_really(void)
 {
 	fake_until = napped_often;
@@ -187,7 +187,7 @@ static void scene_short_more(void)
 		scene_short();
 }
 
-/* Waits that are over before the library looks at the clock. */
+/* Waits so briefly that the library never reads the clock. */
 static void scene_brief(void)
 {
 	int before = fake_polls;
@@ -203,7 +203,8 @@ static void scene_sends(void)
 		MPI_Send(0, i, 8, 1, 0, (word)ompi_mpi_comm_world);
 }
 
-/* Rank 3 of 7: within a node and between nodes, to nobody, by another communicator, without a message, and received. */
+/* Sends as rank 3 of 7: within a node and between nodes, to nobody, on another communicator, without data; and
+ * receives. */
 static void scene_places(void)
 {
 	word world = (word)ompi_mpi_comm_world;
@@ -232,14 +233,14 @@ static void scene_exchanges(void)
 		MPI_Sendrecv(0, 1, 8, 4, 200, 0, 1, 8, 4, 0, (word)ompi_mpi_comm_world, 0);
 }
 
-/* In the first, the process is stopped, as by scontrol suspend: by the virtual clock. */
+/* The virtual clock stops the process in the first wait, as scontrol suspend would. */
 static void scene_stopped(void)
 {
 	receive(500000, 0);
 	receive(100000, 0);
 }
 
-/* The same by the kernel, and in its time. */
+/* The kernel stops the process, in its own time. */
 static void scene_stopped_really(void)
 {
 	double began, stopped_s;
@@ -291,7 +292,7 @@ static void scene_lock(void)
 	MPI_Win_lock(0, 4000, 0, 0);
 }
 
-/* A hundred waits for a lock, each of a millisecond. */
+/* Waits a hundred times for a lock, each time for a millisecond. */
 static void scene_locks(void)
 {
 	for (int i = 0; i < 100; i++)
@@ -350,7 +351,7 @@ static void yield_callback(void)
 	printf("callback_yield %d\n", sched_yield());
 }
 
-/* Where the kernel refuses it: whoever yields, and who it never reaches. */
+/* Yields outside and inside an MPI call while the kernel refuses sched_yield. */
 static void scene_yield(void)
 {
 	yields_refuse();
@@ -388,7 +389,7 @@ static void scene_threads(void)
 		pthread_join(thread[i], NULL);
 }
 
-/* Two that the double of MPI lacks: the first is of MPI 3.1, the other newer. */
+/* Looks up two functions that the double of MPI lacks: the first is of MPI 3.1, the other is newer. */
 static void scene_absent(void)
 {
 	int (*missing)(word) = (int (*)(word))dlsym(RTLD_DEFAULT, "MPI_Request_free");
@@ -407,7 +408,7 @@ static void signals_catch(void)
 	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_signal}, NULL);
 }
 
-/* From the virtual clock. */
+/* The virtual clock sends the signals. */
 static void scene_signals(void)
 {
 	signals_catch();
@@ -421,7 +422,7 @@ static bool five_were_interrupted(void)
 	return virtual_interrupted() >= 5;
 }
 
-/* From the kernel, one every millisecond: until five of the naps of that policy, which last for long, have ended. */
+/* The kernel sends a signal every millisecond, until five of the policy's long naps have ended by one. */
 static void scene_interrupted(void)
 {
 	struct itimerspec often = {{0, 1000000}, {0, 1000000}};
@@ -437,7 +438,7 @@ static void scene_interrupted(void)
 	timer_delete(timer);
 }
 
-/* Ended by the virtual clock. */
+/* The virtual clock kills the process in this wait. */
 static void scene_die(void)
 {
 	receive(10000000, 0);
@@ -449,7 +450,8 @@ static void scene_tests(void)
 		test();
 }
 
-/* Once more, between two signals, for who counts what is executed there (steps.c). */
+/* Plays a scene, then again between two signals, for the program that counts the instructions between them
+ * (steps.c). */
 static void counted(void (*scene)(void))
 {
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
@@ -482,8 +484,8 @@ static bool loop_is_over(void)
 	return cpu_s(CLOCK_MONOTONIC) >= loop_ends_s;
 }
 
-/* Loops of the program's own, until so much time has passed; what each does between its tests is a function of its own.
- * Prints how many tests there were. */
+/* Polls in a loop of the program's own until that time has passed. `between` is called after each test. Prints the
+ * number of tests. */
 static void loop_until_ms(double milliseconds, void (*between)(int round))
 {
 	int tests = 0;
@@ -526,7 +528,7 @@ static void scene_loop_works(void)
 	loop_until_ms(200, between_works);
 }
 
-/* As the kernel's tick does, each 4 ms. */
+/* Takes time every 4 ms, as the kernel's tick does. */
 static void between_interrupts(int round)
 {
 	static double next_s;
@@ -544,7 +546,7 @@ static void scene_loop_interrupts(void)
 	loop_until_ms(200, between_interrupts);
 }
 
-/* Seldom, but a third of the time. */
+/* Works seldom, but for a third of the time. */
 static void between_works_seldom(int round)
 {
 	if (round % 200 == 0)
@@ -556,7 +558,7 @@ static void scene_loop_works_seldom(void)
 	loop_until_ms(200, between_works_seldom);
 }
 
-/* A setting of the program's own, long after the loop has become a wait. */
+/* Sets the timer slack, long after the loop has become a wait. */
 static void between_settings(int round)
 {
 	if (round == 1300)
@@ -580,7 +582,7 @@ static void scene_loop_calls(void)
 	loop_until_ms(20, between_calls);
 }
 
-/* The same loop twice: its flag comes true in between. */
+/* Plays the same loop twice; its flag is true in between. */
 static void scene_loop_twice(void)
 {
 	loop_until_ms(20, NULL);
@@ -599,7 +601,7 @@ static void between_tests_often(int round)
 	test(), test(), test(), test();
 }
 
-/* From two places in turn; and from five, which is no loop that is known. */
+/* Polls at two callsites in turn. The next scene uses five: too many to be recognised as a loop. */
 static void scene_loop_places(void)
 {
 	loop_until_ms(20, between_tests);
@@ -610,7 +612,7 @@ static void scene_loop_many_places(void)
 	loop_until_ms(20, between_tests_often);
 }
 
-/* It goes on to compute without having been told anything. */
+/* Leaves the loop without its flag having been true, and computes. */
 static void scene_loop_left(void)
 {
 	double until = cpu_s(CLOCK_MONOTONIC) + 0.02;
@@ -622,7 +624,7 @@ static void scene_loop_left(void)
 	MPI_Barrier(0);
 }
 
-/* Asks without saying where the answer is to go, which an MPI may refuse by an error. */
+/* Tests without a flag to write to, which an MPI may refuse with an error. */
 static void scene_loop_refused(void)
 {
 	int refused = 0;
@@ -632,13 +634,13 @@ static void scene_loop_refused(void)
 	printf("refused %d\n", refused);
 }
 
-#define BESIDE_NS 50000000.0 /* that the other thread burns, by its own clock */
+#define BESIDE_NS 50000000.0 /* CPU time of the other thread */
 
 static bool beside_burned;
 static pthread_barrier_t beside_ready;
 static pthread_mutex_t beside_held = PTHREAD_MUTEX_INITIALIZER;
 
-/* Burns CPU once the wait has some naps behind it. */
+/* Burns CPU time after the wait has had some naps. */
 static void *beside_burn(void *unused)
 {
 	struct timespec moment = {0, 1000000};
@@ -657,7 +659,7 @@ static bool has_beside_burned(void)
 	return __atomic_load_n(&beside_burned, __ATOMIC_ACQUIRE);
 }
 
-/* In the kernel's time: a wait of at most a minute, until another thread has burned CPU meanwhile. */
+/* Waits in the kernel's time, at most a minute, until another thread has burned CPU time. */
 static void scene_beside(void)
 {
 	pthread_t thread;
@@ -677,7 +679,7 @@ static void *beside_sleep(void *unused)
 	return NULL;
 }
 
-/* The same beside a thread that sleeps. */
+/* Waits beside a thread that sleeps. */
 static void scene_beside_asleep(void)
 {
 	pthread_t thread;
@@ -693,7 +695,7 @@ static void scene_beside_asleep(void)
 	pthread_join(thread, NULL);
 }
 
-/* The wait ends once it has some naps behind it; but this is seen only when the other thread has burned. */
+/* Ends the wait after some naps, but only when the other thread has burned its CPU time. */
 static bool has_burned_after_the_poll(void)
 {
 	struct timespec moment = {0, 1000000};
@@ -706,8 +708,8 @@ static bool has_burned_after_the_poll(void)
 }
 
 /*
- * The same, burned between the last poll and the end of the call. The CPU clock is first read a millisecond into the
- * wait, which is after about twenty naps: a hundred leave something to sample.
+ * Waits beside a thread that burns CPU time between the last poll and the end of the call. The library first reads the
+ * CPU clock a millisecond into the wait, after about twenty naps: a hundred leave some to sample.
  */
 static void scene_beside_after(void)
 {
@@ -720,7 +722,7 @@ static void scene_beside_after(void)
 	pthread_join(thread, NULL);
 }
 
-/* Seven waits, in phases that the program names, ends and comes back to. */
+/* Waits seven times, in phases that the program names, ends and returns to. */
 static void scene_phases(void)
 {
 	receive(1000, 0);
@@ -738,7 +740,7 @@ static void scene_phases(void)
 	receive(64000, 0);
 }
 
-/* Twenty phases, each of one wait. */
+/* Plays twenty phases with one wait each. */
 static void scene_phases_many(void)
 {
 	for (int phase = 3; phase < 23; phase++) {
@@ -781,7 +783,8 @@ static __attribute__((noinline)) void site_fortran_too(int microseconds)
 	__asm__ volatile("nop");
 }
 
-/* From two places, and from two others through MPI's layer for Fortran; what does not wait is in none. */
+/* Waits at two callsites, and at two others through MPI's layer for Fortran. The barrier does not wait and counts for
+ * none. */
 static void scene_sites(void)
 {
 	site_twice();
@@ -792,7 +795,7 @@ static void scene_sites(void)
 	MPI_Barrier(0);
 }
 
-/* From eighty places. */
+/* Waits at eighty callsites. */
 static void scene_sites_many(void)
 {
 #define EIGHT(what) what, what, what, what, what, what, what, what

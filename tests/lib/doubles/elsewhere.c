@@ -1,17 +1,15 @@
 /*
- * Linked into the checked programs: files of the kernel lie where a test has put them, and time passes when it says so.
- * Neither needs root. What is not named is as always.
+ * Linked into the checked programs: redirects the kernel's files to a test's, and lets time pass only when the test
+ * says so. Neither needs root. Paths that are not named stay as they are.
  *
- *   MPIWAIT_ELSEWHERE  "/sys/class/powercap=/tmp/x:/proc/7=/tmp/y": paths that begin so are looked for there
- *   MPIWAIT_NOW_MS     the time of day, and a pause is over at once: it is then later by as much
- *   MPIWAIT_CPU_MS     under that clock a thread's CPU time goes on by so much from one look to the next, else not at
- *                      all
- *   MPIWAIT_MEANWHILE  what a shell does during the first of these pauses
- *   MPIWAIT_AT_RELEASE what a shell does just before the lock of a file named .writer is given up by LOCK_UN, the first
- *                      time
- *   MPIWAIT_RENAMED    what a shell does each time that a file has been renamed, until it succeeds
- *   MPIWAIT_TORN       "3:/tmp/x": the first three times that this file is opened, it has another number
- *   MPIWAIT_ME         a name of the user who runs this, which need have none
+ *   MPIWAIT_ELSEWHERE  "/sys/class/powercap=/tmp/x:/proc/7=/tmp/y": redirects paths that begin so
+ *   MPIWAIT_NOW_MS     the time of day; a pause takes no time, but adds its length to this time
+ *   MPIWAIT_CPU_MS     under that clock, added to a thread's CPU time at each reading (default: 0)
+ *   MPIWAIT_MEANWHILE  shell command that runs during the first of these pauses
+ *   MPIWAIT_AT_RELEASE shell command that runs just before the first LOCK_UN of a file named .writer
+ *   MPIWAIT_RENAMED    shell command that runs after each rename of a file, until it succeeds
+ *   MPIWAIT_TORN       "3:/tmp/x": writes another number to this file at each of its first three opens
+ *   MPIWAIT_ME         a name for the user who runs this, who need have none
  */
 #undef _FILE_OFFSET_BITS /* open and open64 are two names here */
 
@@ -38,14 +36,14 @@
 #define SECOND_NS      UINT64_C(1000000000)
 #define MILLISECOND_NS UINT64_C(1000000)
 #define LOOK_NS        200000
-#define BOOTED_NS      (UINT64_C(1600000000) * SECOND_NS) /* when CLOCK_MONOTONIC was 0 */
+#define BOOTED_NS      (UINT64_C(1600000000) * SECOND_NS) /* time of day when CLOCK_MONOTONIC was 0 */
 
-static _Atomic uint64_t shown_ns;   /* the time of day; 0: the clocks are the machine's */
-static _Atomic uint64_t awaited_ns; /* by the thread that waits for a time of CLOCK_MONOTONIC; 0: none does */
+static _Atomic uint64_t shown_ns;   /* the time of day; 0: the machine's clocks are used */
+static _Atomic uint64_t awaited_ns; /* the time of CLOCK_MONOTONIC that a thread waits for; 0: no thread waits */
 static _Atomic unsigned opens, reads;
 static _Atomic bool paused, renamed;
 
-/* For programs that cannot be asked: MPIWAIT_OPENS is a file that gets the number of files opened. */
+/* Writes the number of opened files to the file MPIWAIT_OPENS, for programs that have no other way to report it. */
 __attribute__((destructor)) static void opens_tell(void)
 {
 	const char *path = getenv("MPIWAIT_OPENS");
@@ -65,7 +63,7 @@ __attribute__((constructor)) static void now_read(void)
 		shown_ns = strtoull(text, NULL, 10) * MILLISECOND_NS;
 }
 
-/* Returns path, or what is looked at in its place, in place. */
+/* Returns the path to use for `path`: itself, or its replacement, written to `place`. */
 static const char *moved(const char *path, char place[PATH_MAX])
 {
 	const char *rule = getenv("MPIWAIT_ELSEWHERE");
@@ -83,7 +81,7 @@ static const char *moved(const char *path, char place[PATH_MAX])
 	return path;
 }
 
-/* Writes another number to the file, if it is the one whose first openings have one each. */
+/* Writes another number to the file, if MPIWAIT_TORN names it, at each of its first opens. */
 static void torn_write(const char *path)
 {
 	const char *rule = getenv("MPIWAIT_TORN");
@@ -277,7 +275,7 @@ static void look_away(void)
 	syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 }
 
-/* Under the test's clock it returns now and then for no reason, as it may. */
+/* Under the test's clock, returns now and then before the time, as POSIX permits. */
 int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
                            const struct timespec *restrict deadline)
 {

@@ -1,9 +1,9 @@
 /*
- * A job with very many steps and its end, without sanitizers: what is measured is the memory and the files.
+ * Plays a job with very many steps and its end. It is built without sanitizers, since memory and files are measured.
  *
- *     ending_driver steps ROOT JOB FIRST COUNT SEGMENT   writes the files of so many steps, each of which claims that
- *     ending_driver end ROOT JOB OUTBOX                  the epilog and its helper; files opened, bytes read, peak of
- * memory
+ *     ending_driver steps ROOT JOB FIRST COUNT SEGMENT   writes the files of that many steps, each with that segment
+ *     ending_driver end ROOT JOB OUTBOX                  runs the epilog and its helper; prints opened files, read
+ *                                                        bytes, peak of memory
  */
 #include "spank/base/cleanup.h"
 #include "spank/node/ending.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number that a file of /proc says, after its name. */
+/* Returns the number after that name in a file of /proc, -1 if there is none. */
 static long proc_number(const char *path, const char *name)
 {
 	FILE *file = fopen(path, "r");

@@ -1,5 +1,5 @@
 /*
- * A component of an MPI, which links libfabric and is loaded so that nobody else sees either: what fi_fabric is to it.
+ * A component of an MPI that links libfabric and is loaded with local symbols: offers what fi_fabric is to it.
  */
 #include "tests/lib/doubles/fake_fabric.h"
 
@@ -10,7 +10,7 @@ extern const struct fake_entry component_entry;
 
 __asm__(".symver older_fabric, fi_fabric@FABRIC_1.0");
 
-/* Keeps a call from ending in a jump, so that the caller is this component. */
+/* Prevents a tail call, so that the caller is this component. */
 #define RETURN(call)                       \
 	int code = call;                   \
 	__asm__ volatile("" ::: "memory"); \

@@ -1,7 +1,6 @@
 /*
- * A program on top of the doubles of libfabric and of an MPI that calls back: fabric_driver COMPONENT SCENE. The scenes
- * stand in the table at the end. Prints "key value" lines; what the library noted is read from the stats segment by the
- * test.
+ * A program on top of the doubles of libfabric and of an MPI that calls back: fabric_driver COMPONENT SCENE. The table
+ * at the end lists the scenes. Prints "key value" lines. The test reads the library's notes from the stats segment.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -66,7 +65,7 @@ static uint64_t counter_read(void)
 	return ((fabric_count_function *)counter->table[FABRIC_OWN]->function[FABRIC_READ])(counter);
 }
 
-/* The library's own functions are in its table. */
+/* Returns true if the object's table is the library's. */
 static bool is_watched(const struct fabric_object *object)
 {
 	Dl_info where;
@@ -168,7 +167,7 @@ static void scene_nothing(void)
 	inside(poll_queue);
 }
 
-/* A program of its own that uses libfabric, and MPI's calls that do not block. */
+/* Uses libfabric outside of MPI, and MPI's calls that do not block. */
 static void scene_outside(void)
 {
 	start(open_all);
@@ -210,7 +209,7 @@ static void all_print(void)
 	printf("watched %d\n", is_watched(fabric) + is_watched(domain) + is_watched(queue[0]) + is_watched(counter));
 }
 
-/* As of a release to come. */
+/* Opens objects with the larger tables of a later release. */
 static void scene_longer(void)
 {
 	bytes_set(200, 200, 200, 200, 200);
@@ -218,7 +217,7 @@ static void scene_longer(void)
 	all_print();
 }
 
-/* As of libfabric 1.0; the fabric has no domain2. */
+/* Opens objects with the tables of libfabric 1.0; the fabric has no domain2. */
 static void scene_shorter(void)
 {
 	bytes_set(40, 72, 64, 48, 40);
@@ -306,7 +305,7 @@ static void scene_several(void)
 	receive(poll_several);
 }
 
-/* Each time at the same address: closed by its table, or past it. */
+/* Reopens a queue at the same address. past: close it past its table. */
 static void reopen(bool past)
 {
 	struct fabric_object *first;
@@ -368,7 +367,7 @@ static void scene_many(void)
 	receive(poll_queue);
 }
 
-/* A layered provider: a fabric inside a fabric, another inside a domain, and one of its own accord. */
+/* Opens layers: a fabric inside a fabric, another inside a domain, and one that libfabric opens by itself. */
 static void open_layers(void)
 {
 	fake->opens_inside = entry->fabric;
@@ -385,7 +384,7 @@ static void scene_layers(void)
 	start(open_layers);
 }
 
-/* A provider that has one fabric for all: MPI opens it twice, and libfabric for itself, which is past us. */
+/* Opens the only fabric of a provider twice, as MPI does, and once as libfabric itself does, past the library. */
 static void open_shared(void)
 {
 	struct fabric_object *again = NULL;
@@ -407,7 +406,7 @@ static void scene_shared(void)
 	printf("left %d\nopened %d\n", is_watched(fabric), is_watched(opened(fabric, FABRIC_DOMAIN)));
 }
 
-/* A provider chooses another table of its own once an endpoint is enabled. */
+/* Switches a queue to another table of the provider, as a provider may do when an endpoint is enabled. */
 static void open_chosen(void)
 {
 	open_all();
@@ -430,7 +429,7 @@ static ssize_t read_elsewhere(struct fabric_object *object, void *buffer, size_t
 	return -11;
 }
 
-/* Somebody else does. */
+/* Switches a queue to a table that is neither the provider's nor the library's. */
 static void open_foreign(void)
 {
 	static struct fabric_table foreign;
@@ -448,7 +447,7 @@ static void scene_foreign(void)
 	receive(poll_queue);
 }
 
-/* A tool that puts copies of the tables it finds into objects, all alike. */
+/* Puts a copy of one table into all queues, as a tool may. */
 static void scene_copied(void)
 {
 	static struct fabric_table copy;
@@ -515,7 +514,7 @@ static void scene_threads(void)
 	printf("closings %ld\n", fake->closed);
 }
 
-/* Between two signals, for the double that counts instructions: reads outside of a blocking call. */
+/* Reads a queue outside of a blocking call between two signals, for the program that counts instructions (steps.c). */
 static void scene_counted(void)
 {
 	start(open_all);
@@ -561,7 +560,7 @@ static const struct scene {
         {"counted", scene_counted},
 };
 
-/* The component, and libfabric with it, is in nobody else's scope unless FABRIC_GLOBAL is set. */
+/* Loads the component, and with it libfabric, with local symbols unless FABRIC_GLOBAL is set. */
 static bool component_load(const char *path)
 {
 	void *component = dlopen(path, RTLD_NOW | (getenv("FABRIC_GLOBAL") ? RTLD_GLOBAL : RTLD_LOCAL));

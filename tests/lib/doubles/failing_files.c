@@ -1,6 +1,7 @@
 /*
- * A file system that fails, for a library that is preloaded before this one: FILES_FAIL=CALL:ERRNO, or CALL:kill, which
- * ends the process there. Calls: mkdir, openat (to make a file), write, close (of what openat has made), renameat.
+ * A file system that fails, preloaded behind the library under test. FILES_FAIL=CALL:ERRNO makes a call fail; CALL:kill
+ * ends the process there. Calls: mkdir, openat (to make a file), write, close (of a file that openat has made),
+ * renameat.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 
 static int made = -1;
 
-/* Returns whether that call is to fail now, with errno. */
+/* Returns true if that call must fail now, with errno set. */
 static int fails(const char *call)
 {
 	const char *what = getenv("FILES_FAIL");

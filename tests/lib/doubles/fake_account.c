@@ -1,7 +1,7 @@
 /*
- * slurmdbd is a file here, $MPIWAIT_ACCOUNT: each record that it is given becomes a line, [job id, joules, record].
- * With none, it is away. $MPIWAIT_WRONG is the id from which on it takes no job, and a connection takes nothing after
- * that; $MPIWAIT_TRIED is a file that gets a byte for each connection that is tried.
+ * A double of slurmdbd: the file $MPIWAIT_ACCOUNT. Each stored record becomes a line, [job id, joules, record]. Without
+ * the variable slurmdbd is down. From the job id $MPIWAIT_WRONG on it refuses jobs, and a connection refuses everything
+ * after that. The file $MPIWAIT_TRIED gets a byte for each attempt to connect.
  */
 #include "spank/base/cleanup.h"
 #include "spank/store/account.h"

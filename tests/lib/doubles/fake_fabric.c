@@ -1,5 +1,5 @@
 /*
- * A double of libfabric. What it does stands in fake_fabric.h.
+ * A double of libfabric. fake_fabric.h describes it.
  */
 #include "tests/lib/doubles/fake_fabric.h"
 
@@ -11,7 +11,7 @@
 
 #define EXPORT  __attribute__((visibility("default")))
 #define OBJECTS 1024
-#define MOST    40 /* functions of a table */
+#define MOST    40 /* most functions in a table */
 
 EXPORT int fi_fabric(void *attributes, struct fabric_object **ret_fabric, void *context);
 EXPORT int later_fabric(void *attributes, struct fabric_object **ret_fabric, void *context);
@@ -21,10 +21,10 @@ EXPORT int later_fabric2(void *info, struct fabric_object **ret_fabric, uint64_t
 static struct object {
 	struct fabric_object object;
 	struct object *next;
-	int references; /* more than one */
+	int references; /* references beyond the first */
 } objects[OBJECTS], *unused;
 
-static size_t begun; /* objects that were ever used */
+static size_t begun; /* objects ever used */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static int refuse(void)
@@ -93,7 +93,7 @@ static const struct function {
         {FAKE_COMMON, FABRIC_CLOSE, (fabric_operation *)object_close},
 };
 
-/* At the end of a page, before one that cannot be read. */
+/* Returns memory for a table at the end of a page, before a page that cannot be read. */
 static struct fabric_table *table_place(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -115,7 +115,7 @@ static void table_fill(struct fabric_table *table, enum fake_kind kind, size_t b
 			table->function[functions[i].index] = functions[i].function;
 }
 
-/* One for each kind and size: a provider has one table for all objects of a kind. */
+/* Returns the table of that kind and size: a provider has one table for all objects of a kind. */
 static struct fabric_table *table_get(enum fake_kind kind)
 {
 	static struct fabric_table *made[FAKE_KINDS][MOST + 1];
@@ -129,7 +129,7 @@ static struct fabric_table *table_get(enum fake_kind kind)
 	return *table;
 }
 
-/* One that lies in this library. */
+/* Returns a table that lies in this library. */
 static struct fabric_table *table_own(enum fake_kind kind)
 {
 	static struct fabric_table tables[FAKE_KINDS][2];
@@ -167,7 +167,7 @@ static struct fabric_object *fabric_open(void)
 	return fabric;
 }
 
-/* As layered providers do. */
+/* Opens another fabric first, as layered providers do. */
 static void inside_open(void)
 {
 	fabric_function *opens = fake_fabric.opens_inside;
@@ -221,7 +221,7 @@ int later_fabric(void *attributes, struct fabric_object **ret_fabric, void *cont
 	return code;
 }
 
-/* Its attributes are other ones: who calls it must not come to the later one. */
+/* Version 1.0, whose attributes differ: its callers must not reach the later version. */
 int older_fabric(void *attributes, struct fabric_object **ret_fabric, void *context)
 {
 	fake_fabric.older++;

@@ -1,9 +1,9 @@
 /*
- * A double of libfabric: what a driver tells it, and what it tells the driver. Its types are those of
- * preload/idle/fabric.h, which a test compares with libfabric's own.
+ * A double of libfabric, controlled by the driver through fake_fabric. Its types are those of preload/idle/fabric.h,
+ * which a test compares with libfabric's own.
  *
- * Objects come from a few places, the one that was freed last first, so that addresses come again. Each table ends
- * where a page ends, before one that cannot be read.
+ * Objects come from a few slots, the one freed last first, so that addresses come again. Each table ends where a page
+ * ends, before a page that cannot be read.
  */
 #pragma once
 
@@ -14,26 +14,26 @@
 enum fake_kind { FAKE_FABRIC, FAKE_DOMAIN, FAKE_QUEUE, FAKE_COUNTER, FAKE_COMMON, FAKE_KINDS };
 
 struct fake_fabric {
-	size_t said[FAKE_KINDS];             /* what the tables of objects that are opened next say of their size */
-	struct fabric_object *(*open)(void); /* libfabric opens a fabric for itself, past its own interface */
-	int (*close)(struct fabric_object *object);         /* likewise */
-	struct fabric_table *(*table)(enum fake_kind kind); /* another one of the same functions */
-	ssize_t found;                                      /* what reads of queues say */
-	uint64_t count;                                     /* what counters say */
-	int refusal;                                        /* what closing says */
-	bool lies_within;              /* tables of queues lie in this library, as those of real providers do */
-	fabric_function *opens_inside; /* a fabric or a domain opens a fabric for itself first, by that; NULL: none */
-	const struct fabric_object *last; /* what was read last */
-	bool shares;                      /* all who open a fabric have the same one */
-	struct fabric_object *inside;     /* what was opened inside */
+	size_t said[FAKE_KINDS]; /* size that tables of objects opened next claim to have; 0: the real size */
+	struct fabric_object *(*open)(void);        /* opens a fabric for libfabric itself, past its own interface */
+	int (*close)(struct fabric_object *object); /* closes an object, past the interface */
+	struct fabric_table *(*table)(enum fake_kind kind); /* returns another table with the same functions */
+	ssize_t found;                                      /* result of reads of queues */
+	uint64_t count;                                     /* result of reads of counters */
+	int refusal;                                        /* result of closing */
+	bool lies_within; /* new tables lie in this library, as those of real providers do */
+	fabric_function
+	        *opens_inside; /* the next open of a fabric or domain first opens a fabric with it; NULL: none */
+	const struct fabric_object *last; /* object read last */
+	bool shares;                      /* true if all opens of a fabric return the same one */
+	struct fabric_object *inside;     /* the fabric opened inside another open */
 	long reads, opened, closed, older;
 };
 
 extern struct fake_fabric fake_fabric;
 
-/* A component that has libfabric in its scope offers: fi_fabric, which is called, or jumped to; that of version 1.0;
- * fi_fabric2.
- */
+/* The functions of a component that has libfabric in its scope: fi_fabric, called or jumped to; its version 1.0;
+ * fi_fabric2. */
 struct fake_entry {
 	fabric_function *fabric, *jump, *older;
 	fabric2_function *fabric2;

@@ -1,4 +1,4 @@
-/* A double of the layer that MPI libraries have for Fortran: every call of a function comes from one place. */
+/* A double of MPI libraries' layer for Fortran: every call of a function comes from one callsite. */
 #include <stdint.h>
 
 typedef uintptr_t word;

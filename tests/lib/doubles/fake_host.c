@@ -20,7 +20,7 @@ static void *plugin_handle;
 
 typedef int (*hook_function)(spank_t, int, char **);
 
-/* slurmstepd exports them, in no public header. */
+/* slurmstepd exports these functions, but no public header declares them. */
 int xcpuinfo_abs_to_mac(char *cores, char **ret_cpus);
 int xcpuinfo_mac_to_abs(char *cpus, char **ret_cores);
 void slurm_xfree(void **text);
@@ -89,7 +89,7 @@ int fake_host_call(const char *hook, int argument_count, char **arguments)
 	return function(NULL, argument_count, arguments);
 }
 
-/* Fills in the CPUs of the core whose first thread the CPU is. Returns false where it is another one. */
+/* Returns true if the CPU is the first thread of its core. Writes the CPUs of that core to `list`. */
 static int is_first_thread(long cpu, char list[64])
 {
 	char path[128];
@@ -105,7 +105,7 @@ static int is_first_thread(long cpu, char list[64])
 	return strtol(list, NULL, 10) == cpu;
 }
 
-/* slurmstepd's: one core's CPUs. Returns -1 where Slurm has no such core. */
+/* Stands for slurmstepd's function: returns one core's CPUs, -1 if Slurm has no such core. */
 int xcpuinfo_abs_to_mac(char *cores, char **ret_cpus)
 {
 	long core = strtol(cores, NULL, 10), cpus = sysconf(_SC_NPROCESSORS_ONLN), place = 0;
@@ -122,7 +122,7 @@ int xcpuinfo_abs_to_mac(char *cores, char **ret_cpus)
 	return -1;
 }
 
-/* The cores that lie on the machine's CPUs. */
+/* Stands for slurmstepd's function: returns the cores on the machine's CPUs. */
 int xcpuinfo_mac_to_abs(char *cpus, char **ret_cores)
 {
 	long count = sysconf(_SC_NPROCESSORS_ONLN), cores = 0;

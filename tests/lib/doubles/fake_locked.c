@@ -1,12 +1,12 @@
 /*
- * A double of an MPI library of the MPICH family that takes one lock for every call, and keeps it while it yields from
- * its wait loop, as Intel MPI does: what naps there keeps every other thread out.
+ * A double of an MPI library of the MPICH family that takes one lock for every call, and keeps it while it yields in
+ * its wait loop, as Intel MPI does: a nap there keeps every other thread out.
  *
- *     MPI_Recv(buffer, microseconds, ...)    polls until the time is over, and *fake_until says so, where there is one
+ *     MPI_Recv(buffer, microseconds, ...)    polls until the time is over and *fake_until, unless NULL, returns true
  *     MPI_Win_fence(microseconds, ...)       the same
- *     MPI_Iprobe                             one poll
+ *     MPI_Iprobe                             polls once
  *
- * The lock is fair: the thread that comes first has it first.
+ * The lock is fair: threads get it in the order in which they came.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,8 +19,8 @@
 
 typedef uintptr_t word;
 
-int fake_yields;    /* under the lock */
-int fake_wait_mode; /* I_MPI_WAIT_MODE while it started, -1: it was not set */
+int fake_yields;    /* yields under the lock */
+int fake_wait_mode; /* I_MPI_WAIT_MODE at MPI_Init, -1: not set */
 bool (*fake_until)(void);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -46,7 +46,7 @@ static void lock_give(void)
 	pthread_mutex_unlock(&mutex);
 }
 
-/* By this symbol the library tells Intel MPI from the rest of its family. */
+/* The library under test recognises Intel MPI by this symbol. */
 int I_MPI_Check_image_status(void);
 int I_MPI_Check_image_status(void)
 {

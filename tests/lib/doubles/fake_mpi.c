@@ -1,18 +1,21 @@
 /*
- * A double of Open MPI's libmpi: calls that block as told, by a wait loop that is shaped like Open MPI 4.1's.
+ * A double of Open MPI's libmpi: its calls block as the caller asks, in a wait loop like Open MPI 4.1's.
  *
- * Arguments are read as the caller wants them blocked, not as messages:
+ * Arguments say how a call blocks; they describe no messages:
  *     MPI_Recv(buffer, microseconds, type, progress_every, tag, comm, status)
- *         polls until the time is over; every progress_every-th poll finds something (0: none)
+ *         polls until the time is over; every progress_every-th poll makes progress (0: none does)
  *     MPI_Bcast(unused, steps, microseconds, visible, unused)
- *         a first step of 20 ms, then so many of so many microseconds, each of which has to be noticed before the next
- *         begins; fake_step_polls are the polls of these, fake_step_late_us is by how much they were noticed late
- *     MPI_Allreduce    the same through PMPI_Recv, as an inner call: (unused, unused, microseconds, ...)
+ *         waits a step of 20 ms, then `steps` steps of that many microseconds, each of which begins when the poll has
+ *         noticed the end of the last; fake_step_polls counts their polls, fake_step_late_us sums the delays
+ *     MPI_Allreduce    as MPI_Recv, through PMPI_Recv as an inner call: (unused, unused, microseconds, ...)
  *     MPI_Wait         calls *fake_callback from inside, which may leave by longjmp
  *     MPI_Win_lock     blocks for "rank" microseconds
- *     The calls above are over as soon as *fake_until says so, where there is one.
- *     MPI_Test         one poll; its flag is what *fake_until says; MPI_Barrier, MPI_Send, MPI_Isend and MPI_Irecv
- * return at once MPI_Sendrecv     blocks for "tag" microseconds PMPI_Type_size   a datatype is its own size
+ *     MPI_Test         polls once; its flag is the result of *fake_until
+ *     MPI_Sendrecv     blocks for "tag" microseconds
+ *     PMPI_Type_size   returns the datatype as its size
+ *
+ * If *fake_until is set, a blocking call also ends when it returns true. MPI_Barrier, MPI_Send, MPI_Isend and MPI_Irecv
+ * return at once.
  */
 #include <sched.h>
 #include <stdarg.h>
@@ -33,18 +36,18 @@ char ompi_mpi_comm_world[256];
 void (*fake_callback)(void);
 bool (*fake_until)(void);
 int fake_polls;
-int fake_work_us; /* progress is work that takes so long, and is not reported */
+int fake_work_us; /* microseconds of work that progress takes without reporting it */
 
 int fake_step_polls, fake_step_late_us;
 
-int (*fake_progress)(void); /* a progress callback */
+int (*fake_progress)(void); /* the progress callback */
 int fake_sleeps;            /* idle polls that slept instead of yielding */
 
 static bool yields;
-static int events;   /* what the next poll finds */
+static int events;   /* result of the next poll */
 static int strategy; /* threads_pthreads_yield_strategy: 1 sleeps */
 
-/* FAKE_STRATEGY, where there is one: Open MPI 4 has no such variable. */
+/* Finds the variable if FAKE_STRATEGY is set: Open MPI 4 has no such variable. */
 int mca_base_var_find_by_name(const char *name, int *ret_variable);
 int mca_base_var_find_by_name(const char *name, int *ret_variable)
 {
@@ -174,7 +177,7 @@ int PMPI_Comm_size(word comm, int *size)
 	return comm == (word)ompi_mpi_comm_world ? 0 : 5;
 }
 
-/* What follows a level of 77: a word, a number, and so on, in turn. Of other levels nothing follows. */
+/* The arguments that followed a level of 77: a word, a number, and so on, in turn. Other levels have none. */
 long fake_told;
 double fake_told_float;
 
@@ -209,7 +212,7 @@ int PMPI_Allreduce(word a, word b, word microseconds, word c, word d, word e)
 }
 int MPI_Allreduce(word, word, word, word, word, word) ALIAS(PMPI_Allreduce);
 
-/* What was noticed is visible where the poll that noticed it does not yield. */
+/* Polls for one step. visible: the poll that notices its end does not yield. */
 static void step(uint64_t microseconds, bool visible)
 {
 	uint64_t end = now_us() + microseconds;

@@ -1,11 +1,11 @@
 /*
- * A double of libnvidia-ml.so.1: devices as the file "nvml" beside the library says, one a line:
+ * A double of libnvidia-ml.so.1. The file "nvml" beside the library lists the devices, one a line:
  *
  *     MINOR ENERGY_MJ POWER_MW SPLIT NAME
  *
  * ENERGY_MJ "-": the device has no counter. "run POWER": the counter runs at POWER_MW of the monotonic clock. A line
- * "hang" makes nvmlInit_v2 sleep for ever, "crash" makes it abort, "refuse" makes it fail. The file is read anew by
- * each call, so that a test sets the counters while a program runs.
+ * "hang" makes nvmlInit_v2 sleep for ever, "crash" makes it abort, "refuse" makes it fail. Each call reads the file
+ * anew, so that a test can set the counters while a program runs.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -23,7 +23,7 @@
 
 struct device {
 	unsigned minor, power_mw, split;
-	long long energy_mj; /* -1: none, -2: it runs */
+	long long energy_mj; /* -1: no counter, -2: a running counter */
 	char name[300];
 };
 
@@ -73,7 +73,7 @@ static unsigned devices_read(struct device devices[DEVICES_MAX])
 	return count;
 }
 
-/* A handle is the index, and one more, for NULL is none. */
+/* A handle is the index plus one, since NULL is no handle. */
 static int device_read(void *handle, struct device *ret_device)
 {
 	struct device devices[DEVICES_MAX];

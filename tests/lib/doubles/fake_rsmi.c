@@ -1,5 +1,5 @@
 /*
- * A double of librocm_smi64.so: devices as the file "rsmi" beside the library says, one a line:
+ * A double of librocm_smi64.so. The file "rsmi" beside the library lists the devices, one a line:
  *
  *     MINOR COUNTER RESOLUTION_UJ NAME
  *

@@ -1,7 +1,7 @@
 /*
- * A sacct that answers as told by the JSON file that $FAKE_SACCT names: {"rows": [{FIELD: TEXT}], "steps": [...],
- * "latest": N, "more": TEXT, "stderr": TEXT, "status": N}. What it was asked is in $FAKE_SACCT.argv, a list; what
- * --helpformat prints, in $FAKE_SACCT.helpformat.
+ * A double of sacct that answers from the JSON file $FAKE_SACCT: {"rows": [{FIELD: TEXT}], "steps": [...], "latest": N,
+ * "more": TEXT, "stderr": TEXT, "status": N}. It writes its arguments as a list to $FAKE_SACCT.argv. --helpformat
+ * prints $FAKE_SACCT.helpformat.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ static bool has(const char *word)
 	return false;
 }
 
-/* What follows that in the word which begins with it. */
+/* Returns the rest of the first argument that begins so, "" if there is none. */
 static const char *after(const char *begin)
 {
 	for (int i = 1; i < count; i++)
@@ -36,7 +36,7 @@ static const char *text_of(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
-/* Whether a list with commas has it. */
+/* Returns true if the comma-separated list has the item. */
 static bool is_listed(const char *list, const char *item, size_t length)
 {
 	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -45,7 +45,7 @@ static bool is_listed(const char *list, const char *item, size_t length)
 	return false;
 }
 
-/* The rows of the jobs that were asked for, and of their array; all, if there is none of these. */
+/* Returns the rows of the requested jobs and of their arrays; all rows if none match. */
 static json_t *rows_asked(json_t *rows)
 {
 	json_t *found = json_array(), *row;
@@ -86,7 +86,7 @@ static void more_print(const char *text, const char *delimiter)
 	printf("%s", text);
 }
 
-/* A file beside the one that $FAKE_SACCT names. */
+/* Opens the file $FAKE_SACCT.SUFFIX. */
 static FILE *beside(const char *suffix, const char *mode)
 {
 	char path[4096];

@@ -1,18 +1,18 @@
 /*
- * A slurmstepd with its tasks, but for Slurm: the real plugin is driven through its callbacks, and each task is a
- * process of its own that has what a task inherits, and says to the broker what it is told.
+ * A slurmstepd with its tasks, without Slurm: drives the real plugin through its callbacks. Each task is a process of
+ * its own that inherits what a task inherits, and sends the broker the requests of its commands.
  *
  *     grant_host PLUGIN JOB TASKS OPTION [ARGUMENT...]
  *
- * ARGUMENT as in plugstack.conf. Step 0, on cores 0 to TASKS - 1, of user and group 65534.
+ * ARGUMENT is as in plugstack.conf. The step is 0, on cores 0 to TASKS - 1, of user and group 65534.
  *
- * One command a line, one answer a line:
- *     TASK config | cpus | widen | low CPU [TID] | restore CPU     of that task: see task_main
- *     TASK shout CPU                                               low, without a look for the answer
- *     TASK tid | child                                             its thread's number; of a process that it starts
- *     end TASK                                               it ends, and the plugin is told
- *     exit                                                   the step ends, and the plugin is unloaded
- *     drop                                                   the same, and of no task's end is the plugin told
+ * Standard input has one command a line, each with one line of answer:
+ *     TASK config | cpus | widen | low CPU [TID] | restore CPU   the task obeys: see task_main
+ *     TASK shout CPU                                             asks for low, and does not wait for the answer
+ *     TASK tid | child                                           prints its thread's id; that of a process it starts
+ *     end TASK                                                   ends the task, and tells the plugin
+ *     exit                                                       ends the step, and unloads the plugin
+ *     drop                                                       the same, without telling the plugin of tasks' ends
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -37,7 +37,7 @@
 #define USER      65534
 #define CPUS_MAX  64
 #define PAGE      4096
-#define ANSWER    100000 /* looks for an answer: some 20 s and more */
+#define ANSWER    100000 /* checks for an answer, 20 s and more */
 #define CONFIG    "MPI_WAIT_CONFIG"
 #define PIPE_ENDS 4
 
@@ -47,7 +47,7 @@ static struct {
 	FILE *hear;
 } tasks[TASKS_MAX];
 
-/* A number of the task's configuration: the given one of "KEY=[lease:]NUMBER:DEVICE:INODE". */
+/* Returns the descriptor in the task's configuration: NUMBER of "KEY=[lease:]NUMBER:DEVICE:INODE". */
 static int config_fd(const char *key)
 {
 	const char *at = getenv(CONFIG) ? strstr(getenv(CONFIG), key) : NULL;
@@ -55,7 +55,7 @@ static int config_fd(const char *key)
 	return at ? atoi(at + strlen(key)) : -1;
 }
 
-/* What a rank has: the board for reading, its word for writing. */
+/* Maps what a rank maps: the board for reading, its words for writing. */
 static bool lease_map(const struct mpiwait_board **ret_board, uint64_t **ret_words)
 {
 	int board = config_fd(";cpufreq=lease:"), segment = config_fd(";segment=");
@@ -67,7 +67,8 @@ static bool lease_map(const struct mpiwait_board **ret_board, uint64_t **ret_wor
 	return read != MAP_FAILED && write != MAP_FAILED;
 }
 
-/* The answer to a request, and the changes that the core has seen since the one before; "over" where there is none. */
+/* Sends a request. Prints the answer and the number of changes of the core since the one before; "over" without a
+ * lease. */
 static void lease_ask(uint32_t verb, uint32_t cpu, uint32_t tid, int most)
 {
 	static uint32_t seen[CPUS_MAX];
@@ -106,7 +107,7 @@ static void cpus_print(void)
 	printf("\n");
 }
 
-/* Another process of the task, which sleeps until the task ends. */
+/* Starts another process of the task, which sleeps until the task ends. */
 static int child_make(void)
 {
 	pid_t child = fork();
@@ -127,7 +128,7 @@ static int widen(void)
 	return sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
-/* After the task's exec: it has its environment and what it inherited, and nothing of slurmstepd's. */
+/* Runs the task after its exec, with its environment and what it inherited, but nothing of slurmstepd's. */
 static int task_main(void)
 {
 	char line[64], word[16];
@@ -155,7 +156,7 @@ static int task_main(void)
 	return 0;
 }
 
-/* What is passed to a child that has slurmstepd's memory. */
+/* Arguments for a child that shares slurmstepd's memory. */
 struct contained {
 	const char *hook;
 	int count;
@@ -170,7 +171,7 @@ static int contained_main(void *argument)
 	_exit(0);
 }
 
-/* As Slurm calls it; with CONTAINED as SlurmdParameters=contain_spank has it, from 24.05 on. */
+/* Calls a hook as Slurm does. With $CONTAINED, as Slurm 24.05 and later do with SlurmdParameters=contain_spank. */
 static void call(const char *hook, int count, char *arguments[])
 {
 	static char stack[1 << 20] __attribute__((aligned(16)));
@@ -185,7 +186,7 @@ static void call(const char *hook, int count, char *arguments[])
 	waitpid(child, NULL, 0);
 }
 
-/* Until slurmstepd lets it go on. */
+/* Runs the task until its exec, after waiting for slurmstepd's permission. */
 static void task_begin(int order, int answer, int count, char *arguments[])
 {
 	char byte;
@@ -196,7 +197,8 @@ static void task_begin(int order, int answer, int count, char *arguments[])
 	fake_host_call("task_init", count, arguments);
 	if (fake_host_getenv(CONFIG))
 		setenv(CONFIG, fake_host_getenv(CONFIG), 1);
-	if (setgid(USER) || setuid(USER) || prctl(PR_SET_PDEATHSIG, SIGKILL)) /* a change of user takes it away */
+	if (setgid(USER) || setuid(USER) ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL)) /* a change of user clears the death signal */
 		_exit(1);
 	dup2(order, 0);
 	dup2(answer, 1);
@@ -258,7 +260,7 @@ static void relay(uint32_t task, const char *line)
 		fputs(answer, stdout);
 }
 
-/* Returns whether the plugin is to be told of the tasks' ends. */
+/* Obeys commands. Returns true if the plugin must be told of the tasks' ends. */
 static bool serve(int count, char *arguments[])
 {
 	char line[128];
@@ -281,7 +283,7 @@ static bool serve(int count, char *arguments[])
 	return true;
 }
 
-/* What the tasks' pipes will need is not the plugin's to use up: where there are few descriptors, it has the rest. */
+/* Reserves descriptors for the tasks' pipes: where descriptors are few, the plugin may use up all others. */
 static void pipes_reserve(uint32_t number, int spare[])
 {
 	for (uint32_t i = 0; i < number * PIPE_ENDS; i++)
@@ -304,7 +306,7 @@ int main(int count, char *words[])
 		return task_main();
 	if (number == 0 || number > TASKS_MAX)
 		return 64;
-	widen(); /* as slurmstepd is, wherever the test runs */
+	widen(); /* slurmstepd may run on all CPUs, wherever the test runs */
 	fake_host_reset(S_CTX_REMOTE);
 	snprintf(cores, sizeof(cores), "0-%u", number - 1);
 	fake_host.job_id = (uint32_t)atoi(words[2]);
@@ -334,7 +336,7 @@ int main(int count, char *words[])
 	fake_host_unload();
 	puts("gone");
 	fflush(stdout);
-	while (getchar() != EOF) /* what is left of threads may come to its end */
+	while (getchar() != EOF) /* remaining threads may end */
 		;
 	return 0;
 }

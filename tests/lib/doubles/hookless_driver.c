@@ -1,10 +1,10 @@
 /*
- * A program on top of hookless_mpi.c, one scene per argument: makes each call several times, and prints what the last
- * one cost and gave, as "key value" lines.
+ * A program on top of hookless_mpi.c, one scene per argument. Makes each call several times, and prints the cost and
+ * result of each as "key value" lines.
  *
- *     late CALL STEPS MICROSECONDS COMM [LEAD [THEN]]   so many steps of that collective, whose last rank comes so much
- *                                                       later than this one; LEAD microseconds after the start; from
- * the middle on it comes THEN microseconds later
+ *     late CALL STEPS MICROSECONDS COMM [LEAD [THEN]]   plays STEPS steps of that collective, LEAD microseconds after
+ *                                                       the start; the last rank comes MICROSECONDS later than this
+ *                                                       one, THEN microseconds later from the middle on
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 #define MICROSECONDS 30000
 #define CALLS        6
-#define COMPUTED     300 /* microseconds of a step */
+#define COMPUTED     300 /* microseconds that a step computes */
 
 typedef uintptr_t word;
 
@@ -145,7 +145,7 @@ static void scene_collectives(void)
 {
 	MPI_Barrier(MICROSECONDS);
 	MPI_Allreduce(0, 0, 1, 0, 0, 2);
-	MPI_Allreduce(0, 0, 0, 0, 0, 2); /* nothing to reduce: nobody need come */
+	MPI_Allreduce(0, 0, 0, 0, 0, 2); /* nothing to reduce: the call need not wait */
 	MPI_Allreduce(0, 0, 1, 0, 0, 3); /* an intercommunicator */
 	MPI_Alltoall(0, 9, 0, 0, 1, 0, 2);
 	MPI_Alltoall(0, 9, 0, 0, 0, 0, 2);
@@ -179,7 +179,8 @@ static void play(void (*scene)(void))
 	printf("calls made: %s\n", fake_log);
 }
 
-/* Each step computes, and meets the last rank. Prints a mark per step: n it napped before the call, . it did not. */
+/* Plays steps that compute and then meet the last rank. Prints a mark per step: n if the rank napped before the call,
+ * else a dot. */
 static void play_late(int (*call)(word), int steps, const uint64_t late[2], word comm)
 {
 	uint64_t behind = 0;

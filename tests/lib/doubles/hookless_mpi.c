@@ -1,17 +1,16 @@
 /*
- * A double of an MPI whose blocking calls spin without ever making an idle call. Built once per ABI: HANDLE is the type
- * of a request, REQUEST_NULL and STATUS_BYTES are that ABI's.
+ * A double of an MPI whose blocking calls spin without ever making an idle call. It is built once per ABI: HANDLE is
+ * the type of a request, REQUEST_NULL and STATUS_BYTES are that ABI's.
  *
- * Arguments are read as the caller wants them to block:
- *     Irecv, Recv (buffer, microseconds, ...)   a message that arrives so much later
- *     Probe, Iprobe, Mprobe, Improbe (source, microseconds, ...)   since the first look
- *     Ibarrier (comm), Barrier and the collectives (comm)   so many microseconds; an odd one is an intercommunicator
- *     Barrier and the collectives   besides, until fake_last_us, when the last rank comes, and as
- *                                                         long from then on as FAKE_OWN_US says, a variable
- *     Comm_size (comm)   one rank of FAKE_ALONE, otherwise as many as the variable FAKE_RANKS says
+ * Arguments say how long a call blocks:
+ *     Irecv, Recv (buffer, microseconds, ...)   the message arrives that much later
+ *     Probe, Iprobe, Mprobe, Improbe (source, microseconds, ...)   the message arrives that long after the first call
+ *     Ibarrier (comm), Barrier and the collectives (comm)   `comm` microseconds; an odd one is an intercommunicator
+ *     Barrier and the collectives   besides until the last rank comes, at fake_last_us, and $FAKE_OWN_US longer
+ *     Comm_size (comm)   returns 1 for FAKE_ALONE, otherwise $FAKE_RANKS
  *
- * A private call made without its status memory, or in the wrong order, shows in fake_log: a letter per call. What the
- * calls that only look put into a status, FAKE_STATUS says (a byte): nobody must depend on that.
+ * fake_log has a letter per call: it shows a private call that was made without its status memory, or in the wrong
+ * order. Calls that only test write the byte $FAKE_STATUS into a status: no caller may depend on it.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -26,9 +25,9 @@ typedef uintptr_t word;
 
 char fake_log[64];
 extern uint64_t fake_last_us;
-uint64_t fake_last_us; /* by CLOCK_MONOTONIC; 0: all ranks are there */
+uint64_t fake_last_us; /* when the last rank comes, in us of CLOCK_MONOTONIC; 0: all ranks are there */
 
-static uint64_t ready_at[REQUESTS]; /* by handle; 0: free */
+static uint64_t ready_at[REQUESTS]; /* when a request completes, by handle; 0: free */
 static uint64_t message_at;
 
 #ifdef OPENMPI
@@ -286,7 +285,7 @@ int PMPI_Comm_size(word comm, int *size)
 	return 0;
 }
 
-/* The last rank comes, and what it brings is handed on. */
+/* Waits until the last rank has come and its data has been passed on. */
 static int meet(char letter)
 {
 	const char *own = getenv("FAKE_OWN_US");
@@ -298,7 +297,7 @@ static int meet(char letter)
 	return 0;
 }
 
-/* Their arguments lie in registers and on the caller's stack: nobody reads them. */
+/* These functions read no arguments, which lie in registers and on the caller's stack. */
 #define MEET(name, letter)           \
 	int PMPI_##name(void);       \
 	int PMPI_##name(void)        \

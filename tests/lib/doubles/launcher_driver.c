@@ -1,4 +1,4 @@
-/* Prints what a process of that family of MPI libraries is told by its launcher: launcher_driver FAMILY [pmix] */
+/* Prints what the launcher tells a process of that family of MPI libraries: launcher_driver FAMILY [pmix] */
 #include "preload/mpi/launcher.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /*
- * A thread that waits in Recv of the fake library with a lock, in one of these scenes:
+ * A thread waits in Recv of the fake library with a lock, in one of these scenes:
  *
  *     (none)                 no other thread calls MPI
- *     alike                  likewise, and a thousand waits of a millisecond come before
+ *     alike                  no other thread, and a thousand waits of a millisecond come before
  *     fences                 no other thread, and a thousand fences of a millisecond come before
- *     threads                a second thread polls Iprobe meanwhile; the wait goes on until that has had the lock often
- *     called MICROSECONDS    a second thread has called Iprobe once, and has ended; the wait lasts so long
+ *     threads                a second thread polls Iprobe meanwhile; the wait ends when that has had the lock often
+ *     called MICROSECONDS    a second thread has called Iprobe once and ended; the wait lasts that long
  *
  * Prints "key value" lines.
  */
@@ -29,7 +29,7 @@ extern int fake_yields;
 extern bool (*fake_until)(void);
 
 #define WAIT_US         300000
-#define WAIT_THREADS_US 5000 /* each poll of it is a switch between the threads */
+#define WAIT_THREADS_US 5000 /* each of its polls is a switch between the threads */
 #define POLLS           200
 #define ALIKE           1000
 #define ALIKE_US        1000

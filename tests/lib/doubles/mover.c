@@ -1,6 +1,6 @@
 /*
- * mover.so DIRECTORY: a SPANK plugin that puts each task into a root of its own, as the user and in task_init, as pyxis
- * does. All that differs there is an empty DIRECTORY.
+ * mover.so DIRECTORY: a SPANK plugin that gives each task a mount namespace of its own, as the user and in task_init,
+ * as pyxis does. The only difference in it is an empty DIRECTORY.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -40,7 +40,7 @@ int slurm_spank_task_init(spank_t spank, int argument_count, char **arguments)
 		slurm_error("mover: unshare: %m");
 		return ESPANK_SUCCESS;
 	}
-	prctl(PR_SET_DUMPABLE, 1); /* slurmstepd was root: its /proc would stay root's */
+	prctl(PR_SET_DUMPABLE, 1); /* slurmstepd was root: without it /proc/self would stay root's */
 	map_write("/proc/self/setgroups", "deny");
 	map_identity("/proc/self/uid_map", user);
 	map_identity("/proc/self/gid_map", group);

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Copies a source with changes that must be noticed: mutate.py SOURCE COPY OLD NEW... Each OLD must be there once."""
+"""Copies a source with changes that tests must notice: mutate.py SOURCE COPY OLD NEW... Each OLD must occur exactly
+once."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Plays slurmstepd's part: the page of notes of a step (preload/contract/notes.h), made and read by way of libc."""
+"""Plays slurmstepd's part: makes and reads a step's page of notes (preload/contract/notes.h), by calls of libc."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _libc.shmat.restype = ctypes.c_void_p
 
 
 class NotesPage:
-    """field: what MPI_WAIT_CONFIG says of it."""
+    """A page of notes. `field` is the page's key of MPI_WAIT_CONFIG."""
 
     def __init__(self, key: int = KEY) -> None:
         self._id = _libc.shmget(0, PAGE.size, IPC_CREAT | 0o600)
@@ -26,7 +26,7 @@ class NotesPage:
         self.field = f"notes={self._id}:{KEY}"
 
     def counts(self) -> dict[str, int]:
-        """The counts that are not 0, by name."""
+        """Returns the counts that are not 0, by name."""
         _, _, *counts = PAGE.unpack(ctypes.string_at(self._at, PAGE.size))
         return {name: count for name, count in zip(NAMES, counts, strict=True) if count}
 

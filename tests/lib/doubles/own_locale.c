@@ -1,5 +1,5 @@
 /*
- * Preloaded: the program's locale is that of its environment before it begins, as if it or a plugin of it had called
+ * Preloaded: sets the program's locale from its environment before it begins, as if the program or a plugin had called
  * setlocale. Each program whose decimal point is then a comma adds its name to the file $OWN_LOCALE_LOG.
  */
 #include <errno.h>
@@ -17,7 +17,7 @@ static void say_name(const char *path)
 
 	if (file < 0)
 		return;
-	fchmod(file, 0666); /* the first is root's */
+	fchmod(file, 0666); /* root makes the file; users must be able to write too */
 	dprintf(file, "%s\n", program_invocation_short_name);
 	close(file);
 }

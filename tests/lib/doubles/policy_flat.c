@@ -1,6 +1,6 @@
 /*
- * What the shipped policies come to on this processor: "NAME FLAT" for each that this release and this host can do, or
- * "NAME - REASON". One argument: the directory of the policies.
+ * Prints the flat form of the shipped policies on this processor: "NAME FLAT" for each that this release and this host
+ * can use, otherwise "NAME - REASON". One argument: the directory of the policies.
  */
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* A SPANK plugin that says what stands behind it. */
+/* A SPANK plugin that tells whether another plugin with a task_init stands behind it. */
 #include "spank/plugin/stack.h"
 
 int slurm_spank_task_init(void);

@@ -1,4 +1,4 @@
-/* A system that lets no page become writable again. */
+/* Preloaded: a system that lets no page become writable again. */
 #include <errno.h>
 #include <stddef.h>
 

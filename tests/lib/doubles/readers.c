@@ -1,4 +1,4 @@
-/* What the plugin reads of users and sites, for ctypes: tests/lib/properties.py. */
+/* Offers the plugin's readers of users' and sites' text to ctypes: tests/lib/properties.py. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@ __attribute__((visibility("default"))) int read_option(const char *text, char *r
 __attribute__((visibility("default"))) int read_policy(const char *text, size_t length, const char *name,
                                                        char *ret_text, size_t size);
 
-/* Writes what was understood, as an option's value again, or why it was refused. Returns what options_parse does. */
+/* Parses an option. Writes it as an option's value again, or the reason of the refusal. Returns options_parse's
+ * result. */
 int read_option(const char *text, char *ret_text, size_t size)
 {
 	static const char *const threads[] = {"", ",threads=keep", ",threads=bounded", ",threads=passive"};
@@ -39,7 +40,7 @@ int read_option(const char *text, char *ret_text, size_t size)
 	return 0;
 }
 
-/* Writes the flat string that the policy comes to, or why it was refused. Returns what policy_parse does. */
+/* Parses a policy. Writes its flat string, or the reason of the refusal. Returns policy_parse's result. */
 int read_policy(const char *text, size_t length, const char *name, char *ret_text, size_t size)
 {
 	struct cpu cpu = {.waitpkg = true, .mwaitx = true, .cpufreq = true, .tsc_khz = 3000000, .umwait_c02 = true};

@@ -1,4 +1,4 @@
-"""Records of jobs that are too large, too long or too particular to be run here. All of them are of the schema."""
+"""Records of jobs that are too large, too long or too rare to run here. All of them conform to the schema."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def node_of(rank: int, ranks: int, nodes: int) -> str:
 
 
 def one_slow_node(ranks: int = 512, nodes: int = 16, slow: int = 5) -> dict[str, Any]:
-    """All ranks of one node compute longer, and the others wait for them."""
+    """Returns the record of a job in which all ranks of one node compute longer and the others wait for them."""
     waits = []
     for rank in range(ranks):
         own = node_of(rank, ranks, nodes) == f"c{slow + 1:03d}"
@@ -49,7 +49,7 @@ def one_slow_node(ranks: int = 512, nodes: int = 16, slow: int = 5) -> dict[str,
 
 
 def thousands(ranks: int = 16384, nodes: int = 128) -> dict[str, Any]:
-    """More ranks than a record can list: quantiles."""
+    """Returns the record of a job with more ranks than a record lists: it has quantiles instead."""
     waits = [30.0 + 25.0 * math.sin(rank / ranks * 9) + (rank * 7919 % 997) / 100 for rank in range(ranks)]
     for rank in range(ranks // nodes):
         waits[rank + 3 * ranks // nodes] = 0.5 + rank / 100
@@ -65,7 +65,7 @@ def thousands(ranks: int = 16384, nodes: int = 128) -> dict[str, Any]:
 
 
 def ends_of(waits: Sequence[float], nodes: int) -> dict[str, Any]:
-    """The ranks that wait least and most, as the record lists them."""
+    """Returns the record's lists of the ranks that wait least and most."""
     order = sorted(range(len(waits)), key=lambda rank: waits[rank])
 
     def listed(ranks: Sequence[int]) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def profiled() -> dict[str, Any]:
 
 
 def spinning(joules: float = 5200.0) -> dict[str, Any]:
-    """The same job as make_record's, measured only: nobody slept."""
+    """Returns make_record's job under a policy that only measures: no rank slept."""
     record = make_record()
     body = record["mpi_wait"]
     body["policy"] = {"asked": "profile", "used": "profile", "by": "job"}
@@ -108,14 +108,14 @@ def spinning(joules: float = 5200.0) -> dict[str, Any]:
 
 
 def costly() -> dict[str, Any]:
-    """Sleeping cost more than what was allowed."""
+    """Returns the record of a job in which sleeping cost more than allowed."""
     record = make_record()
     record["mpi_wait"]["wait"]["cost"] = {"percent": 2.4, "error": 0.5, "windows": 760, "seconds": 432, "slowdown": 1}
     return record
 
 
 def sampled() -> dict[str, Any]:
-    """Power over time, with a gap in which it is not known."""
+    """Returns a record with power over time, unknown for a while."""
     record = many_steps()
     power = [round(180 + 80 * math.sin(part / 3), 1) for part in range(64)]
     record["mpi_wait"]["energy"]["power_w"] = [None if part in (20, 21) else watts for part, watts in enumerate(power)]
@@ -123,7 +123,7 @@ def sampled() -> dict[str, Any]:
 
 
 def many_steps() -> dict[str, Any]:
-    """Steps of different power."""
+    """Returns the record of a job whose steps differ in power."""
     record = make_record([1.0, 2.0, 3.0, 0.1])
     record["mpi_wait"]["steps"] = [
         {"id": "batch", "ranks": 0, "wait_s": 0, "elapsed_s": 25.0},

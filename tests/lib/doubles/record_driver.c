@@ -1,6 +1,6 @@
 /*
- * Lets the tests call the modules between energy counters and record: one subcommand per entry point, arguments as
- * words, results as JSON on standard output. What fails is said as {"error": ..., "code": ...}.
+ * Lets tests call the modules between energy counters and record: one subcommand per entry point, arguments as words,
+ * results as JSON on standard output. A failure prints {"error": ..., "code": ...}.
  */
 #include "preload/contract/looks.h"
 #include "spank/base/cleanup.h"
@@ -50,7 +50,7 @@ static struct state_place place_of(const char *root)
 	return place;
 }
 
-/* add RANGE_UJ POWER_UW [AT_S ENERGY_UJ]...: one zone sampled at those times */
+/* add RANGE_UJ POWER_UW [AT_S ENERGY_UJ]...: samples one zone at those times */
 static int run_add(int count, char *words[])
 {
 	struct energy_snapshot snapshot = {0};
@@ -103,8 +103,8 @@ static json_t *window_show(const struct energy_window *window, const struct ener
 	return json;
 }
 
-/* samples FILE CORES TOTAL CPUS [USABLE]: [{"at_s": T, "zones": [...]}, ...] into an accumulator; the window from the
- * first */
+/* samples FILE CORES TOTAL CPUS [USABLE]: puts [{"at_s": T, "zones": [...]}, ...] into an accumulator; prints the
+ * window since the first sample */
 static int run_samples(int count, char *words[])
 {
 	json_auto_t *samples = json_load_file(words[0], 0, NULL);
@@ -123,7 +123,7 @@ static int run_samples(int count, char *words[])
 		json_array_foreach(list, j, zone) zones[j] = zone_of(zone);
 		energy_add(&snapshot, zones, json_array_size(list),
 		           (uint64_t)(json_number_value(json_object_get(sample, "at_s")) * 1e9) + 1);
-		stored = energy_to_json(&snapshot); /* as between two processes that sample */
+		stored = energy_to_json(&snapshot); /* stored and read, as between two processes that sample */
 		if (energy_from_json(stored, &snapshot))
 			return EXIT_FAILURE;
 		if (i == 0)
@@ -148,7 +148,7 @@ static int run_update(int count, char *words[])
 	return result ? show_result(result, &error) : show(energy_to_json(&snapshot));
 }
 
-/* leaks: whether a program started while the zones are open gets their descriptors */
+/* leaks: prints whether a program started while the zones are open inherits their descriptors */
 static int run_leaks(int count, char *words[])
 {
 	struct error error = {0};
@@ -199,7 +199,8 @@ static int threads_of_self(void)
 	return count - 2;
 }
 
-/* step ROOT JOB STEP MILLISECONDS FAST [SEGMENT]: a whole step; how many threads there were meanwhile and after */
+/* step ROOT JOB STEP MILLISECONDS FAST [SEGMENT]: plays a whole step; prints the number of threads during and after
+ * it */
 static int run_step(int count, char *words[])
 {
 	cleanup_close int segment = count > 5 ? open(words[5], O_RDONLY | O_CLOEXEC) : -1;
@@ -226,7 +227,7 @@ static int run_step(int count, char *words[])
 	return show(json_pack("{s:i, s:i}", "meanwhile", meanwhile, "after", threads_of_self()));
 }
 
-/* Makes the records of the node, as the helper does that the epilog starts. */
+/* Makes the node's records, as the helper does that the epilog starts. */
 static int records_make(const struct state_place *place, const char *outbox, struct error *error)
 {
 	cleanup_turn struct turn turn;
@@ -235,7 +236,8 @@ static int records_make(const struct state_place *place, const char *outbox, str
 	return recorder_make(place, outbox, NULL, &turn, error);
 }
 
-/* finish ROOT JOB OUTBOX HELPER [ARGUMENT...]: the epilog; whether it left a child; then what its helper does first */
+/* finish ROOT JOB OUTBOX HELPER [ARGUMENT...]: runs the epilog, prints whether it left a child, then does the first
+ * work of its helper */
 static int run_finish(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
@@ -251,7 +253,7 @@ static int run_finish(int count, char *words[])
 	return show(json_pack("{s:i, s:s, s:b}", "code", result, "error", error.text, "child", child));
 }
 
-/* end ROOT JOB: the epilog alone */
+/* end ROOT JOB: runs the epilog alone */
 static int run_end(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
@@ -262,7 +264,7 @@ static int run_end(int count, char *words[])
 	return show_result(result, &error);
 }
 
-/* make ROOT OUTBOX: the records of jobs that have ended */
+/* make ROOT OUTBOX: makes the records of jobs that have ended */
 static int run_make(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
@@ -285,11 +287,12 @@ static int run_slots(int count, char *words[])
 	return result ? show_result(result, &error) : show(slots_to_json(slots));
 }
 
-/* merge NODES_OF WHY FILE...: the job's record of node records that are trusted no more than in the spool */
+/* merge NODES_OF WHY FILE...: merges node records, which are trusted no more than in the spool, into the job's
+ * record */
 static int run_merge(int count, char *words[])
 {
 	cleanup_free struct record_node **nodes = calloc((size_t)count, sizeof(*nodes));
-	json_auto_t *keep = json_array(); /* nodes borrow from what they were parsed from */
+	json_auto_t *keep = json_array(); /* nodes borrow from the JSON that they were parsed from */
 	cleanup_record struct record record = {.line = NULL};
 	struct error error = {0};
 	size_t good = 0;
@@ -334,7 +337,7 @@ static json_t *extreme_energy(uint64_t number)
 	return record_energy_write(&window, &share);
 }
 
-/* Three parts of a second: most that a point can say, nothing, and most again. */
+/* Returns power over three seconds: the greatest value, nothing, the greatest again. */
 static json_t *extreme_power(uint64_t number)
 {
 	struct power_points points = {.count = 4, .spacing_ns = SECOND_NS};
@@ -380,7 +383,7 @@ static json_t *extreme_grant(uint64_t number)
 	return record_grant_write(&grant);
 }
 
-/* extremes NUMBER: the parts of a node's record as they are written where everything that is counted is that number */
+/* extremes NUMBER: prints the parts of a node's record in which every count is that number */
 static int run_extremes(int count, char *words[])
 {
 	uint64_t most = number(words[0]);
@@ -403,7 +406,7 @@ static int run_combine(int count, char *words[])
 	return result ? show_result(result, &error) : show(json_pack("{s:i, s:s}", "code", 0, "text", text));
 }
 
-/* looks SEED TOLD FROM_NS COUNT: the looks that ranks have from then on, [begin, end] by the node's clock in ns */
+/* looks SEED TOLD FROM_NS COUNT: prints the ranks' next looks from then on, [begin, end] by the node's clock in ns */
 static int run_looks(int count, char *words[])
 {
 	uint64_t now_ns = number(words[2]);

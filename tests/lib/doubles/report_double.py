@@ -1,4 +1,4 @@
-"""A sacct that answers as told, and a record to answer with."""
+"""A double of sacct with prepared answers, and a record to answer with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMAND = ROOT / "contrib" / "mpi-wait"
 BUILD = pathlib.Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
 SCHEMA = json.loads((ROOT / "spank/record/record.schema.json").read_text())
 DELIMITER = "\x1f"
-"""What a user's text may hold. The one that is used is another, of each call alone."""
+"""A delimiter that a user's text may contain. The command must choose another one for each call."""
 FIELDS = [
     "JobID",
     "State",
@@ -120,8 +120,8 @@ def make_row(text: str = "", **changes: str) -> dict[str, str]:
 
 
 class Report:
-    """Runs the command; sacct is the fake. With an environment of its own (env) it is a process from the start;
-    settings are variables that nothing has read by then."""
+    """Runs the command with the double of sacct. With `env`, the command runs in a process of its own. `settings` are
+    variables that nothing reads before the command does."""
 
     command = "report"
 
@@ -159,7 +159,7 @@ class Report:
         )
 
     def delimiter(self) -> str:
-        """That of the latest call."""
+        """Returns the delimiter of the latest call of sacct."""
         return next(word for word in self.asked() if word.startswith("--delimiter="))[12:]
 
     def asked(self) -> list[str]:

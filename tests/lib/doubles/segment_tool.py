@@ -46,7 +46,7 @@ COST_FIELDS = ("cost_slept_ns", "cost_more_ns", "cost_variance_us", "cost_window
 LAST_FIELDS = (*FORESIGHT_FIELDS, *COST_FIELDS)
 PHASE_PLACES = 18
 FD = 210
-SEGMENT = "/memfd:mpi-wait (deleted)"  # what a descriptor of one is called under /proc
+SEGMENT = "/memfd:mpi-wait (deleted)"  # the link of a segment's descriptor below /proc
 ROOT = Path(__file__).resolve().parents[3]
 
 NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
@@ -62,7 +62,7 @@ def row_names() -> list[str]:
 
 
 def segment_make(slots: int = 64, **overrides: int) -> int:
-    """A sealed memfd with a good header, or with the fields that the overrides spoil."""
+    """Makes a sealed memfd with a good header, or with the fields that the overrides spoil. Returns its descriptor."""
     fields = {
         "magic": MAGIC,
         "version": 8,
@@ -129,7 +129,7 @@ def lane_read(data: bytes, names: list[str]) -> dict:
 
 
 def sizes_read(data: bytes, names: list[str]) -> dict[str, dict[int, int]]:
-    """Per call: how many had a size from that power of two on (0: none at all)."""
+    """Returns, for each call, the number of messages from each power of two of bytes on (0: no bytes)."""
     sizes = {}
     for row, name in enumerate(names if len(data) == CALLS * SIZES.size else []):
         counts = SIZES.unpack_from(data, row * SIZES.size)
@@ -139,7 +139,7 @@ def sizes_read(data: bytes, names: list[str]) -> dict[str, dict[int, int]]:
 
 
 def sites_read(data: bytes) -> list[dict]:
-    """What waited, by where it was called from; the last one is all others."""
+    """Returns the waits of each callsite; the last element sums up all other callsites."""
     names, sites = row_names(), []
     modules = [MODULE.unpack_from(data, 8 + i * MODULE.size) for i in range(MODULES)]
     for index in range(SITES + 1):
@@ -157,7 +157,7 @@ def sites_read(data: bytes) -> list[dict]:
 
 
 def segment_read(fd: int) -> dict:
-    """Header and all slots that were claimed, ordered by rank."""
+    """Reads the header and all claimed slots, ordered by rank."""
     header = HEADER.unpack(os.pread(fd, HEADER.size, 0))
     names = row_names()
     slots = []

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLLS 1000 /* before and after: the library looks at the clock from the 64th on */
+#define POLLS 1000 /* polls before and after the stop: the library reads the clock from the 64th on */
 
 static struct shared {
 	bool waits, done;

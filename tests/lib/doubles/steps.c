@@ -1,8 +1,8 @@
 /*
- * Counts the instructions that a program executes between two SIGUSR1 that it sends itself: one step at a time, which
- * needs no tool and no privilege. The program never sees these signals. Where it has its RDTSC trapped (PR_SET_TSC),
- * each shows TICKS more than the last, so that no call takes long, however long the steps take. Prints "steps N", and
- * returns what the program returns.
+ * Counts the instructions that a program executes between two SIGUSR1 that it sends itself. It steps through them one
+ * by one, which needs no tool and no privilege. The program never sees these signals. If the program has its RDTSC
+ * trapped (PR_SET_TSC), each returns TICKS more than the last, so that no call seems long, however long the stepping
+ * takes. Prints "steps N", and returns the program's status.
  *
  *     steps COMMAND...
  */
@@ -32,7 +32,7 @@ static long trace(enum __ptrace_request how, pid_t pid, void *address, void *dat
 	return result;
 }
 
-/* Whether it was a RDTSC that trapped: it is executed then. */
+/* Executes a trapped RDTSC. Returns false if another instruction trapped. */
 static bool clock_read(pid_t pid)
 {
 #ifdef __x86_64__

@@ -22,9 +22,10 @@ VIRTUAL = BUILD / "tests/lib/doubles/libvirtual-time.so"
 def run(command: list, config: str | None = NAP, segment: dict | None = None, preload: Path | None = None,
         fds: tuple[int, ...] = (), virtual: bool = False, made: Callable[[int], object] = lambda fd: None,
         **environment: str):
-    """Returns (completed process, segment). The segment's fields can be spoilt; config None: no configuration.
-    preload: another library, behind ours. virtual: behind both, the double of the clock; what it counted is among the
-    values that are printed. made: is told of the segment."""
+    """Returns (completed process, segment).
+    segment: fields to spoil. config: None for no configuration. preload: a library that is loaded behind the product's.
+    virtual: preload the double of the clock last, and print its counts among the values. made: called with the
+    segment."""
     fd = segment_tool.segment_make(**(segment or {}))
     made(fd)
     libraries = ":".join(str(library) for library in (LIBRARY, preload, VIRTUAL if virtual else None) if library)
@@ -39,5 +40,5 @@ def run(command: list, config: str | None = NAP, segment: dict | None = None, pr
 
 
 def values(done: subprocess.CompletedProcess) -> dict[str, float]:
-    """The "key value" lines that the driver prints."""
+    """Returns the "key value" lines that the driver prints."""
     return {line.split()[0]: float(line.split()[1]) for line in done.stdout.splitlines() if len(line.split()) == 2}

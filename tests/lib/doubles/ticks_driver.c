@@ -1,7 +1,7 @@
 /*
- * A step's sampler under the test's clock (elsewhere.h): each line of standard input is a time in ms, to which the
- * clocks go on; the answer is "OPENS READS", the calls since the line before. At the end of the input the step ends, or
- * is killed.
+ * Runs a step's sampler under the test's clock (elsewhere.h). Each line of standard input is a time in ms to which the
+ * clocks advance. The answer is "OPENS READS": the calls since the line before. At the end of the input the step ends,
+ * or the sampler is killed.
  *
  *     ticks_driver ROOT JOB STEP fast|slow [SEGMENT|- [killed]]
  *

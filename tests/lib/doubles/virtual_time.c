@@ -1,22 +1,22 @@
 /*
- * A double of the kernel's clock, preloaded behind the library under test: time passes by what a thread does, and by
- * nothing else. So a wait does the same on every machine, however busy, and takes no longer than the polls in it.
+ * A double of the kernel's clock, preloaded behind the library under test: only a thread's actions make time pass. So a
+ * wait does the same on every machine, however busy, and takes no longer than the polls in it.
  *
  * Each thread has a time of its own, which begins at START_NS. A reading of a clock takes READING_NS, a yield YIELD_NS,
- * and a nap what was asked for, the thread's timer slack and WAKE_NS. CPU time is what passed otherwise than in sleep.
+ * and a nap the asked time, the thread's timer slack and WAKE_NS. CPU time is all time outside of sleep.
  *
  * Environment, in nanoseconds since the thread's first reading:
  *     TIME_READING=NS        instead of READING_NS
- *     TIME_STOP=AT:LENGTH    the process stands still for so long
- *     TIME_TAKEN=EVERY:NS    each EVERY, somebody else has the core for so long
- *     TIME_BOOT=NS           CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by that; else both read the same
- *     TIME_STEP=AT:LENGTH    CLOCK_REALTIME is set forward by that, or back where it is negative
- *     TIME_KILL=AT           SIGKILL
- *     TIME_SIGNAL=EVERY      SIGALRM, which ends a nap
- *     TIME_ANSWERS=1         who is rung for on a board (preload/contract/lease.h) answers at once
- *     TIME_REAL=1            everything reaches the kernel, and is counted only
+ *     TIME_STOP=AT:LENGTH    the process is stopped for that long
+ *     TIME_TAKEN=EVERY:NS    every EVERY, another process has the core for NS
+ *     TIME_BOOT=NS           CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by NS (default: both are equal)
+ *     TIME_STEP=AT:LENGTH    CLOCK_REALTIME is set forward by LENGTH, or back if that is negative
+ *     TIME_KILL=AT           the process gets SIGKILL
+ *     TIME_SIGNAL=EVERY      the thread gets SIGALRM, which ends a nap
+ *     TIME_ANSWERS=1         a request on a board (preload/contract/lease.h) is answered at once
+ *     TIME_REAL=1            all calls reach the kernel, and are only counted
  *
- * At its end the process prints what was asked of the kernel, as "key value" lines: struct counts.
+ * At its end the process prints struct counts, its requests to the kernel, as "key value" lines.
  */
 #include "tests/lib/doubles/virtual_time.h"
 
@@ -37,21 +37,21 @@
 #include "preload/contract/lease.h"
 #define NS_PER_S   UINT64_C(1000000000)
 #define START_NS   (1000 * NS_PER_S)
-#define CPU_NS     (10 * NS_PER_S) /* of the thread before that */
+#define CPU_NS     (10 * NS_PER_S) /* CPU time of the thread before START_NS */
 #define READING_NS 100
 #define YIELD_NS   300
 #define WAKE_NS    3000
-#define YIELDS     8      /* that the kernel sees: on a busy machine each may take milliseconds */
-#define PATIENCE   600000 /* of who waits for an answer, in tenths of a millisecond */
+#define YIELDS     8      /* yields passed on to the kernel: on a busy machine each may take milliseconds */
+#define PATIENCE   600000 /* longest wait for an answer, in tenths of a millisecond */
 #define EXPORT     __attribute__((visibility("default")))
 
 typedef long system_call(long, ...);
 
 static struct counts {
 	uint64_t naps;
-	uint64_t interrupted;   /* of these, by a signal */
-	uint64_t yields;        /* that the library asked the kernel for */
-	uint64_t yields_before; /* of these, before the first nap */
+	uint64_t interrupted;   /* naps ended by a signal */
+	uint64_t yields;        /* yields that the library asked the kernel for */
+	uint64_t yields_before; /* yields before the first nap */
 	uint64_t slack;         /* the largest timer slack of a nap */
 } counts;
 
@@ -106,7 +106,7 @@ static uint64_t lived(void)
 	return now_ns - START_NS;
 }
 
-/* Time passes, asleep or not. Returns whether a signal came in it; a sleep ends with that. */
+/* Lets time pass, asleep or not. Returns true if a signal came in it; a signal ends a sleep. */
 static bool pass(uint64_t ns, bool asleep)
 {
 	uint64_t begin = lived(), end = begin + ns;
@@ -199,7 +199,7 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *ret_now)
 	return next(clock, ret_now);
 }
 
-/* Only what TIME_TAKEN says is time in which somebody else has the core. */
+/* Counts as involuntary switches only the times at which TIME_TAKEN gives the core to others. */
 EXPORT int getrusage(__rusage_who_t who, struct rusage *ret_usage)
 {
 	int result = (int)kernel()(SYS_getrusage, who, ret_usage);
@@ -253,7 +253,7 @@ static long yield(void)
 	return options.real || counts.yields <= YIELDS ? kernel()(SYS_sched_yield) : 0;
 }
 
-/* The board of tests/lib/doubles/board.py counts its looks at the words: after two, what was asked has its answer. */
+/* Waits until the board (tests/lib/doubles/board.py) has checked the words twice: then the request has its answer. */
 static void await_answer(const uint32_t *bell)
 {
 	const uint32_t *looks = &((const struct mpiwait_board *)(const void *)(bell - 1))->reserved[0];
@@ -278,7 +278,7 @@ static long futex(const long *a)
 	return result;
 }
 
-/* What the library asks of the kernel, it asks by this function of libc. */
+/* The library under test makes its system calls through this function of libc. */
 EXPORT long syscall(long number, ...)
 {
 	va_list arguments;

@@ -1,7 +1,7 @@
 /*
- * Preloaded into slurmd: affinities as on a machine of WIDE_CPUS CPUs, of which this one may have two. Who was bound is
- * remembered in $WIDE_AFFINITY/PID, and each binding adds "PID CPU,CPU..." to $WIDE_AFFINITY/log.
- * The kernel is asked for those of the CPUs that it has.
+ * Preloaded into slurmd: plays affinities of a machine with WIDE_CPUS CPUs, where this one may have two.
+ * $WIDE_AFFINITY/PID holds the binding of a process, and each binding adds "PID CPU,CPU..." to $WIDE_AFFINITY/log. The
+ * kernel is asked only for the CPUs that it has.
  */
 #include <errno.h>
 #include <fcntl.h>

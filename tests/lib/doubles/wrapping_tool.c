@@ -1,10 +1,10 @@
 /*
- * Tools that wrap MPI_Init, MPI_Barrier and MPI_Test, and count their calls: each finds the next function in another
- * way, by which a library that stands beside it could call it again without end.
+ * Tools that wrap MPI_Init, MPI_Barrier and MPI_Test, and count their calls. Each finds the next function in another
+ * way, which could make the tool and a library beside it call each other without end.
  *
  *     TABLES    rewrites the tables of calls of all objects, and lets dlsym answer with its wrappers
- *     DLSYM     counts nothing, and defines dlsym: what is behind the caller is then what is behind the tool
- *     RETURNS   defines the MPI functions, and goes on to the first of that name that is not its own
+ *     DLSYM     counts nothing, and defines dlsym: the next function after the caller is then the next after the tool
+ *     RETURNS   defines the MPI functions, and calls the first of that name that is not its own
  *     JUMPS     the same, by a jump
  *     AUDITS    the loader asks it about every binding (LD_AUDIT)
  */
@@ -86,7 +86,7 @@ static void __attribute__((constructor)) start(void)
 #endif
 
 #ifdef DLSYM
-/* The loader takes this tool for the caller. */
+/* The loader sees this tool as the caller. */
 EXPORT void *dlsym(void *handle, const char *name)
 {
 	void *(*real)(void *, const char *) =
@@ -196,7 +196,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 
-/* The first binding is the program's. */
+/* The first binding of a name is the program's. */
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags,
                        const char *name)
 {

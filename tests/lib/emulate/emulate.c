@@ -1,5 +1,5 @@
 /*
- * The preloaded part: reads the environment, catches SIGILL, keeps the counters. Its invariant stands in emulate.h.
+ * The preloaded part: reads the environment, catches SIGILL, keeps the counters. emulate.h states its invariant.
  */
 #include "tests/lib/emulate/emulate.h"
 
@@ -53,7 +53,7 @@ static void on_illegal(int number, siginfo_t *information, void *context)
 	sites_read((const uint8_t *)registers[REG_RIP], bytes);
 	length = execute(bytes, registers);
 	if (length == 0)
-		signal(number, SIG_DFL); /* somebody else's: it traps again, and for good */
+		signal(number, SIG_DFL); /* not an emulated instruction: it traps again, for good */
 	registers[REG_RIP] += length;
 }
 
@@ -87,7 +87,7 @@ __attribute__((constructor)) static void begin(void)
 	sites_patch();
 }
 
-/* Slurm's daemons load the plugin when they run already. */
+/* Slurm's daemons load the plugin while they run. */
 __attribute__((visibility("default"))) void *dlopen(const char *file, int mode)
 {
 	static void *(*next)(const char *, int);

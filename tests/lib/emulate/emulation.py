@@ -1,4 +1,4 @@
-"""Runs programs under the emulated wait instructions, and reads what they executed."""
+"""Runs programs under the emulated wait instructions, and reads the counters of what they executed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clockso
 
 
 def clock_reason() -> str:
-    """Why no rung that needs the TSC can run here, emulated or not; "" if it can."""
+    """Returns why rungs that need the TSC cannot run here, emulated or not; "" if they can."""
     if not re.search(r"^flags.* nonstop_tsc", Path("/proc/cpuinfo").read_text(), re.M):
         return "the TSC of this machine is not invariant"
     source = CLOCKSOURCE.read_text().strip()
@@ -40,10 +40,10 @@ def clock_reason() -> str:
 
 @cache
 def sites(file: Path, virtual: bool = False) -> str:
-    """Where the file has instructions that would not trap on this processor, for EMULATE_SITES.
+    """Returns, for EMULATE_SITES, the offsets of the file's instructions that would not trap on this processor.
 
-    Disassembled, because the bytes alone may be part of others. CPUID and the pair of MWAITX are
-    always among them: the one never traps, the other is passed over by hypervisors that hide it.
+    The file is disassembled, because the bytes alone may be part of other instructions. CPUID and the pair of MWAITX
+    are always among them: CPUID never traps, and hypervisors that hide MWAITX let it pass.
     """
     mnemonics = "cpuid|monitorx|mwaitx" + "|rdtsc" * virtual
     if re.search(r"^flags.* waitpkg", Path("/proc/cpuinfo").read_text(), re.M):
@@ -55,7 +55,8 @@ def sites(file: Path, virtual: bool = False) -> str:
 
 @cache
 def undisturbed() -> tuple[str, ...]:
-    """A command's prefix that keeps others off its cores: a rank that shares one yields, and rests not at all."""
+    """Returns a command's prefix that keeps other processes off its cores: a rank that shares a core yields, and never
+    sleeps."""
     prefix = ("chrt", "--fifo", "1")
     try:
         subprocess.run([*prefix, "true"], check=True, capture_output=True)
@@ -65,10 +66,8 @@ def undisturbed() -> tuple[str, ...]:
 
 
 def environment(features: str, counters: Path | str, files: Iterable[Path], virtual: bool = False) -> dict[str, str]:
-    """
-    What a program needs besides LD_PRELOAD. features: "waitpkg", "monitorx", both, "none", "@FILE". virtual: the
-    double of the clock is preloaded too, and the TSC shows its time.
-    """
+    """Returns the variables that a program needs besides LD_PRELOAD. features: "waitpkg", "monitorx", both, "none",
+    "@FILE". virtual: the double of the clock is preloaded too, and the TSC shows its time."""
     return {
         "EMULATE": features,
         "EMULATE_COUNTERS": str(counters),
@@ -78,7 +77,7 @@ def environment(features: str, counters: Path | str, files: Iterable[Path], virt
 
 
 def counters_read(directory: Path) -> dict[int, dict[str, int]]:
-    """By process id, of all that executed a wait instruction."""
+    """Returns, by process id, the counters of every process that executed a wait instruction."""
     return {
         int(path.name): dict(zip(FIELDS, COUNTERS.unpack_from(path.read_bytes()), strict=True))
         for path in directory.iterdir()

@@ -1,6 +1,6 @@
 /*
- * The instructions' semantics: Intel SDM volume 2 (CPUID, TPAUSE, UMONITOR, UMWAIT), AMD APM volume 3 (MONITORX,
- * MWAITX). And RDTSC, where the clock is virtual.
+ * Executes the instructions by their documentation: Intel SDM volume 2 (CPUID, TPAUSE, UMONITOR, UMWAIT), AMD APM
+ * volume 3 (MONITORX, MWAITX); RDTSC too if the clock is virtual.
  */
 #include <cpuid.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Under the virtual clock, its time: RDTSC is emulated there too. */
+/* Returns the TSC; under the virtual clock its time, as the emulated RDTSC does. */
 static uint64_t ticks(void)
 {
 	return virtual_read_ns ? virtual_read_ns() * VIRTUAL_TSC_KHZ / 1000000 : __rdtsc();
@@ -47,7 +47,7 @@ static void raise_to(uint64_t *counter, uint64_t number)
 		continue;
 }
 
-/* Register number as instructions encode it. */
+/* Returns the register of that number in an instruction's encoding. */
 static greg_t *register_of(greg_t *registers, unsigned number)
 {
 	static const uint8_t places[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
@@ -71,7 +71,7 @@ static bool was_written(void)
 	return false;
 }
 
-/* Waits until the TSC has that value or, where it is armed, the monitored line another one. Adds the time to *state. */
+/* Waits until the TSC reaches that value or, if armed, the monitored line changes. Adds the time to *state. */
 static void rest(uint64_t deadline, bool watches, uint64_t *state)
 {
 	uint64_t begin = now_ns();
@@ -106,7 +106,8 @@ static void cpuid(greg_t *registers)
 	registers[REG_RDX] = edx;
 }
 
-/* TPAUSE and UMWAIT: an absolute deadline in EDX:EAX, cut by the operating system's limit, which the carry tells. */
+/* Executes TPAUSE and UMWAIT: the deadline in EDX:EAX is absolute, and cut by the operating system's limit, which the
+ * carry flag reports. */
 static void wait_until(uint32_t control, bool watches, greg_t *registers)
 {
 	uint64_t deadline = (uint64_t)(uint32_t)registers[REG_RDX] << 32 | (uint32_t)registers[REG_RAX];
@@ -125,7 +126,7 @@ static void wait_until(uint32_t control, bool watches, greg_t *registers)
 	registers[REG_EFL] |= limited ? CARRY : 0;
 }
 
-/* ECX[1]: EBX is a relative timer, zero for none. EAX[7:4]: the C-state less one, 15 for C0. */
+/* Executes MWAITX. ECX[1]: EBX is a relative timer, zero for none. EAX[7:4]: the C-state less one, 15 for C0. */
 static void mwaitx(greg_t *registers)
 {
 	uint32_t extensions = (uint32_t)registers[REG_RCX], time = (uint32_t)registers[REG_RBX];
@@ -142,7 +143,7 @@ static void mwaitx(greg_t *registers)
 	monitored = NULL;
 }
 
-/* The group of 0F AE /6 with a register; the prefix tells which. */
+/* Executes the group 0F AE /6 with a register; the prefix selects the instruction. */
 static bool waitpkg(uint8_t prefix, uint64_t operand, greg_t *registers)
 {
 	struct counters *counters = counters_get();

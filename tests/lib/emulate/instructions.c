@@ -1,6 +1,6 @@
 /*
- * Executes each emulated instruction once in every way that its documentation tells apart, and prints what came of it
- * as "key value" lines. With the argument "cpu": what root's side finds out about the processor.
+ * Executes each emulated instruction once in every way that its documentation tells apart, and prints the results as
+ * "key value" lines. With the argument "cpu" prints what root's side finds out about the processor.
  */
 #include <pthread.h>
 #include <stdio.h>

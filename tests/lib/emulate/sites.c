@@ -1,5 +1,5 @@
 /*
- * The places in loaded objects whose instruction is overwritten by UD2, so that it traps.
+ * The instructions in loaded objects that are overwritten by UD2, so that they trap.
  */
 #include <errno.h>
 #include <link.h>
@@ -11,13 +11,13 @@
 
 #include "tests/lib/emulate/emulate.h"
 
-#define SITES_MAX 1024 /* every call that is timed has a RDTSC of its own */
+#define SITES_MAX 1024 /* each timed call has a RDTSC of its own */
 
 static const uint8_t ud2[2] = {0x0f, 0x0b};
 
 static struct site {
 	const uint8_t *address;
-	uint8_t bytes[2]; /* what was there */
+	uint8_t bytes[2]; /* the bytes before patching */
 } sites[SITES_MAX];
 static size_t site_count;
 
@@ -38,7 +38,8 @@ static void patch(uint8_t *address)
 	mprotect((void *)page, span, PROT_READ | PROT_EXEC);
 }
 
-/* An object named PATH/NAME, where the list has NAME:HEX,HEX. The program itself has no name, but its own. */
+/* Patches an object named PATH/NAME if the list has NAME:HEX,HEX. The loader gives the program no name: its own is
+ * used. */
 static int object_patch(struct dl_phdr_info *object, size_t size, void *list)
 {
 	const char *path = object->dlpi_name[0] ? object->dlpi_name : program_invocation_name;

@@ -1,6 +1,6 @@
 /*
- * Preloaded into our own programs: the wall clock jumps, MPIWAIT_CLOCK_JUMP=SECONDS:N, at the Nth look at it. The
- * monotonic clock goes on, as the kernel's does. Pauses between tries are not slept, but have passed by both clocks.
+ * Preloaded into the project's programs: MPIWAIT_CLOCK_JUMP=SECONDS:N makes the wall clock jump at its Nth reading. The
+ * monotonic clock goes on, as the kernel's does. Pauses between tries are not slept, but pass on both clocks.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-"""Outboxes and a spool of a site with sink=file, as they are before a verb of mpi-wait-node, and judged after it."""
+"""Outboxes and the spool of a site with sink=file: prepared before a command of mpi-wait-node, judged after it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ TIMEOUT_S = 60
 OLD_S = 1000
 SERVICE = (".clock", ".slot.")
 Files = dict[str, dict[str, Any]]
-"""By job's key: by node, what it has recorded."""
+"""Node records by job key, then by node."""
 
 
 @dataclass(frozen=True)
 class Verb:
     words: tuple[str, ...]
     outbox: Files = field(default_factory=dict)
-    """What is still in the outbox of node c1."""
+    """Records that are still in the outbox of node c1."""
     spool: Files = field(default_factory=dict)
     shared: bool = True
     stores: bool = True
-    """Whether all of it is stored when it has succeeded."""
+    """True if a successful run stores all records."""
 
     @property
     def jobs(self) -> Files:
@@ -58,7 +58,7 @@ del VERBS["drain, two nodes"].spool["test-7-0"]["c1"]
 
 
 class Depot:
-    """The directories; what is judged is by name and by content."""
+    """The directories. A test judges them by file names and contents."""
 
     def __init__(self, folder: Path, verb: Verb) -> None:
         self.folder, self.verb = folder, verb
@@ -97,7 +97,7 @@ class Depot:
         return done.returncode
 
     def play_undisturbed(self) -> dict[str, Any]:
-        """What is kept of every job when nothing fails."""
+        """Runs the command without faults. Returns the record that is kept of every job."""
         self.prepare()
         assert self.run(self.verb.words, {}) == 0
         self.age()
@@ -107,7 +107,7 @@ class Depot:
         return kept
 
     def stored(self) -> dict[str, Any]:
-        """By key, the records that are kept. Whatever bears a final name must be whole."""
+        """Returns the kept records by key. Asserts that every file with a final name is whole."""
         found = {}
         for path in self.kept.glob("*.json") if self.kept.exists() else []:
             document = json.loads(path.read_text())
@@ -116,7 +116,7 @@ class Depot:
         return found
 
     def waiting(self) -> Files:
-        """What nodes have recorded and lies in the outbox or in the spool, whole."""
+        """Returns the node records that still wait in the outbox or in the spool. Asserts that they are whole."""
         found: Files = {}
         for key, nodes in self.verb.jobs.items():
             for node, record in nodes.items():
@@ -136,7 +136,7 @@ class Depot:
             assert not self.verb.shared or not list(self.outbox.glob("*.json")), "exit status 0, but not moved"
 
     def recover(self, wanted: dict[str, Any]) -> None:
-        """What the next timer does: all is there, and nothing beside it."""
+        """Runs what the next timer would. Asserts that all records are there, and nothing besides."""
         for _ in range(2):
             self.age()
             self.run(("sweep",), {})

@@ -1,4 +1,4 @@
-"""What faults must leave as it was: the nodes' states, their cores, /run, and what daemons hold."""
+"""The state that faults must not change: the nodes' states, their cores, /run, and the daemons' resources."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ USABLE = ("idle", "mixed", "allocated", "completing")
 
 @dataclass(frozen=True)
 class Holding:
-    """What a daemon has of the machine's."""
+    """Resources that a daemon holds."""
 
     resident_kb: int
     descriptors: int
 
 
 def cores(cluster: Cluster) -> dict[str, str]:
-    """Value, owner and mode of every cpufreq file, by node."""
+    """Returns text, owner and mode of every cpufreq file, by node."""
     return {node: grants.files(cluster, node) for node in cluster.nodes}
 
 
 def run_left(cluster: Cluster) -> dict[str, list[str]]:
-    """What lies under /run/mpi-wait of jobs, which is all but a node's own accumulator, topology and free claims."""
+    """Returns the files below /run/mpi-wait that belong to jobs: all but a node's own accumulator, topology and free
+    claims."""
     found = {node: cluster.node_run(node, ["sh", "-c", LEFT]).stdout.split() for node in cluster.nodes}
     return {node: names for node, names in found.items() if names}
 
@@ -42,7 +43,8 @@ def holding(cluster: Cluster, daemon: str) -> Holding:
 
 
 def assert_well(cluster: Cluster, before: dict[str, str]) -> None:
-    """No node out of service, no core changed, nothing under /run once the epilogs are through."""
+    """Asserts that no node is out of service, that no core has changed, and that nothing is left under /run after the
+    epilogs."""
     assert all(state in USABLE for state in states(cluster).values()), states(cluster)
     grants.wait_for(lambda: not run_left(cluster))
     assert cores(cluster) == before

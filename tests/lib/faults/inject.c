@@ -1,12 +1,12 @@
 /*
- * Preloaded into our own programs: one call of the C library fails, or every call from that one on.
+ * Preloaded into the project's programs: makes one call of the C library fail, or all calls from that one on.
  *
  *     MPIWAIT_FAULT=KIND:N:ERROR    the Nth call of that kind, "memory" or "io", fails with that error number;
- *                                   "N+": so do all after it
- *     MPIWAIT_FAULT_IN=NAME         calls from the object whose path ends so; without it, from the program itself
+ *                                   "N+": all later ones fail too
+ *     MPIWAIT_FAULT_IN=NAME         counts calls from the object whose path ends so (default: from the program itself)
  *     MPIWAIT_FAULT_LOG=FILE        gets a line with the name of the first call that failed
  *
- * Calls from other libraries are neither counted nor failed: what libslurm does without memory is not ours to mend.
+ * Calls from other libraries are neither counted nor failed: libslurm's behaviour without memory is not under test.
  */
 #undef _FILE_OFFSET_BITS /* both names of each function are defined here: open and open64 */
 #undef _FORTIFY_SOURCE
@@ -38,10 +38,10 @@ enum kind { KIND_NONE, KIND_MEMORY, KIND_IO };
 static struct {
 	enum kind kind;
 	unsigned at;
-	bool rest; /* all after it too */
+	bool rest; /* true: all later calls fail too */
 	int error;
 	const char *in;
-	uintptr_t begin, end; /* of the object */
+	uintptr_t begin, end; /* address range of the object */
 	_Atomic unsigned calls;
 } plan;
 
@@ -129,7 +129,7 @@ static bool due(enum kind kind, const char *name, const void *caller)
 
 #define IO(type, name, failure, parameters, arguments) FAILS(KIND_IO, type, name, failure, parameters, arguments)
 
-/* What malloc hands out before dlsym can be asked must come from somewhere. */
+/* glibc's own allocators, for allocations before dlsym can be called. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -269,7 +269,7 @@ EXPORT int fcntl64(int file, int command, ...)
 	return due(KIND_IO, "fcntl", __builtin_return_address(0)) ? -1 : next(file, command, word);
 }
 
-/* A plugin is there when the program has loaded it. */
+/* Finds the object to inject into, once the program has loaded it. */
 EXPORT void *dlopen(const char *path, int flags)
 {
 	void *object;

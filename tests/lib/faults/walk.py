@@ -1,7 +1,7 @@
-"""One fault after another: a trial is repeated with its first call failing, then its second, until none fails.
+"""Injects one fault after another: a trial is repeated with its first call failing, then its second, until none fails.
 
-$MPI_WAIT_FAULTS=full tries every call with every error; without it, every 61st ($MPI_WAIT_FAULT_STEP). What was
-tried is added up in $MPI_WAIT_FIGURES, a file, where that is set (tests/soak/faults/run).
+$MPI_WAIT_FAULTS=full tries every call with every error; without it, every 61st ($MPI_WAIT_FAULT_STEP). The figures are
+added up in the file $MPI_WAIT_FIGURES, if that is set (tests/soak/faults/run).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Plan:
-    """Which calls fail, how, and whether all after the first of them do too."""
+    """Which calls fail, and how. `rest`: all calls after the first failing one fail too."""
 
     kind: str
     error: int
@@ -52,11 +52,11 @@ if FULL:
     PLANS += [Plan("io", errno.ENOSPC), Plan("io", errno.EMFILE)]
 
 Trial = Callable[[dict[str, str]], None]
-"""Does the whole of it with that in the environment, and asserts what must be so afterwards."""
+"""Runs the whole trial with that environment, and asserts what must hold afterwards."""
 
 
 def walk(name: str, plan: Plan, folder: Path, trial: Trial, step: int = STEP) -> int:
-    """Returns how many faults there were. The first trial in which nothing failed is the last."""
+    """Returns the number of injected faults. Ends with the first trial in which no call failed."""
     log = folder / "failed"
     faults, number, problems = 0, 1, []
     while len(problems) < SHOWN:
@@ -79,7 +79,7 @@ def walk(name: str, plan: Plan, folder: Path, trial: Trial, step: int = STEP) ->
 
 
 def count(what: str, number: int, of: str) -> None:
-    """Adds a figure to $MPI_WAIT_FIGURES."""
+    """Adds a figure to the file $MPI_WAIT_FIGURES."""
     if not (name := os.environ.get("MPI_WAIT_FIGURES")):
         return
     with open(name, "a+", encoding="ascii") as file:

@@ -1,15 +1,15 @@
-"""What the guest's kernel starts with: a cpio archive of a shell, the modules for its files, and a script."""
+"""Makes the archive that the guest's kernel starts with: a shell, the modules for its files, and a script."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 SHELL = Path("/bin/busybox")
-"""Of the package busybox-static: there are no libraries yet."""
+"""From the package busybox-static: the archive has no libraries."""
 MODULES = ("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_modern_dev",
            "drivers/virtio/virtio_pci_legacy_dev", "drivers/virtio/virtio_pci", "fs/fuse/fuse", "fs/fuse/virtiofs",
            "fs/overlayfs/overlay")
-"""In an order in which each finds what it needs."""
+"""Each module comes after those that it needs."""
 SCRIPT = """\
 #!/busybox sh
 for module in {modules}; do /busybox insmod /modules/$module; done
@@ -19,14 +19,16 @@ exec /busybox switch_root /root {command}
 
 
 def entry(name: str, mode: int, data: bytes, number: int) -> bytes:
-    """One file in the "newc" format: a header of hexadecimal numbers, the name, the data, each padded to four bytes."""
+    """Returns one file in cpio's "newc" format: a header of hexadecimal numbers, the name, the data, each padded to
+    four bytes."""
     numbers = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)
     head = b"070701" + "".join(f"{value:08x}" for value in numbers).encode() + name.encode() + b"\0"
     return head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4)
 
 
 def archive(modules: Path, tag: str, command: str) -> bytes:
-    """modules: the kernel's own folder of them. tag: of the file system with the root. command: what runs there."""
+    """Returns the archive. modules: the kernel's directory of modules. tag: name of the shared root file system.
+    command: the command that runs there."""
     files = {path.name: path.read_bytes() for path in (modules / "kernel" / f"{name}.ko" for name in MODULES)}
     script = SCRIPT.format(modules=" ".join(files), tag=tag, command=command)
     entries: list[tuple[str, int, bytes]] = [(name, 0o40755, b"") for name in ("root", "modules", "proc", "dev")]

@@ -1,4 +1,4 @@
-"""Debian's kernel for virtual machines, unpacked below build/, as installing it would make this machine boot from it.
+"""Debian's kernel for virtual machines, unpacked below build/. It is not installed: this machine would then boot it.
 
     python3 -m tests.lib.guest.kernel     fetches it, if it is not there yet
 """
@@ -22,7 +22,7 @@ PACKAGE = "linux-image-cloud-amd64"
 
 
 class GuestError(Exception):
-    """The guest cannot be made, or did not do what it should."""
+    """The guest cannot be started, or did not report as it should."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def run(argv: Sequence[str], cwd: Path) -> str:
 
 
 def package_with_files(folder: Path) -> str:
-    """The package of one version of the kernel, which the other one only depends on."""
+    """Returns the name of the package that holds the kernel's files; Debian's general package only depends on it."""
     shown = run(["apt-cache", "depends", "--important", PACKAGE], folder)
     if found := re.search(r"Depends: (linux-image-\S+)", shown):
         return found[1]
@@ -58,7 +58,7 @@ def unpack(target: Path) -> None:
 
 
 def kernel() -> Kernel:
-    """Where it is; fetched by the machine's apt the first time."""
+    """Returns the kernel's files; apt fetches them the first time."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     target = FOLDER / "kernel"
     with (FOLDER / "lock").open("w") as lock:

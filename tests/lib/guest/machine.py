@@ -1,4 +1,4 @@
-"""One run of the guest: a command in an emulated machine that has nothing but cgroup v2, and what it reported."""
+"""Runs one command in an emulated machine with cgroup v2 alone, and returns its reports."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ TAG = "machine"
 CPUS = 2
 MEMORY_MIB = 3072
 INSIDE = "MPI_WAIT_GUEST"
-"""The environment variable by which a process knows that it runs in the guest."""
+"""The environment variable that is set inside the guest."""
 REPORTS = "/dev/ttyS1"
 PASSED_ON = ("MPI_WAIT_STAGE", "MPI_WAIT_BUILD", "PYTHONPYCACHEPREFIX")
-# Emulated code needs no defence against what a real processor may leak; and its clock is the host's.
+# The guest needs no mitigations against leaks of a real processor, and its clock is the host's.
 COMMAND_LINE = ("console=ttyS0 panic=-1 quiet mitigations=off nokaslr audit=0 tsc=reliable clocksource=tsc"
                 " random.trust_cpu=on")
 SHARE_TIMEOUT_S = 30
 NOT_ALONE = ("setpriv", "--pdeathsig", "KILL", "--")
-"""Before a command that ends with the process that started it, however that ends."""
+"""A prefix for a command that must end with the process that started it, however that process ends."""
 
 
 def missing() -> list[str]:
@@ -40,7 +40,8 @@ def missing() -> list[str]:
 
 
 def emulator(image: Path, initrd: Path, socket: Path, reports: Path) -> list[str]:
-    """Always emulated, also where there is KVM: the same everywhere, and some kinds of it run no ordinary kernel."""
+    """Returns QEMU's command. It always emulates, also where there is KVM: every machine then does the same, and some
+    kinds of KVM run no ordinary kernel."""
     memory = f"memory-backend-memfd,id=memory,size={MEMORY_MIB}M,share=on"
     return [*NOT_ALONE, QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "pc",
             "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", f"{CPUS},sockets=1,cores={CPUS},threads=1",
@@ -52,7 +53,7 @@ def emulator(image: Path, initrd: Path, socket: Path, reports: Path) -> list[str
 
 @contextmanager
 def shared_files(folder: Path) -> Iterator[Path]:
-    """virtiofsd, while it is needed; yields its socket."""
+    """Runs virtiofsd while the context lasts; yields its socket."""
     socket, root = folder / "files.socket", folder / "root"
     root.mkdir()
     with (folder / "files.log").open("w") as log:
@@ -71,9 +72,10 @@ def shared_files(folder: Path) -> Iterator[Path]:
 
 
 def run(argv: Sequence[str], timeout_s: float) -> tuple[str, str]:
-    """Runs a command as the guest's root, in the repository; returns what it wrote to REPORTS, and to the console.
+    """Runs a command as the guest's root, in the repository; returns the texts that it wrote to REPORTS and to the
+    console.
 
-    Raises GuestError with the console's end where the guest could not be started, or was still there after the time.
+    Raises GuestError with the end of the console's text if the guest does not start, or does not end within the time.
     """
     if lacking := missing():
         raise GuestError("; ".join(lacking))

@@ -1,8 +1,8 @@
-"""pytest's part: tests marked `unified` run in the guest, all of a module at once, where this machine cannot run them.
+"""pytest's part: tests marked `unified` run in the guest, a whole module at once, where this machine cannot run them.
 
-Outside, the first of them starts the guest, whose own pytest runs all that were chosen of its module; each then has the
-result that it had there. The module's fixtures see `in_guest()` and do nothing outside. Inside, every result is written
-as a line of JSON.
+Outside, the first such test starts the guest, whose own pytest runs all tests that were chosen of its module. Each test
+then takes over its result from there. The module's fixtures see `in_guest()` and do nothing outside. Inside, every
+result is written as a line of JSON.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from tests.lib.throwaway import cgroups
 
 TIMEOUT_S = 900
 GROUP = "guest"
-"""Of pytest-xdist: all on one worker. Distributed by group, tests bear its name at the end of theirs."""
+"""The group of pytest-xdist: all its tests run on one worker. With distribution by group, their ids end with its
+name."""
 RESULTS = pytest.StashKey[dict[Path, dict[str, Any]]]()
 
 
 def elsewhere() -> bool:
-    """Whether tests marked `unified` run in the guest, and this is not it."""
+    """Returns true outside the guest on a machine where tests marked `unified` need it."""
     return machine.INSIDE not in os.environ and bool(cgroups.unavailable_reason("cgroup2"))
 
 
@@ -43,7 +44,7 @@ def chosen(session: pytest.Session, path: Path) -> list[str]:
 
 
 def play(session: pytest.Session, path: Path) -> dict[str, Any]:
-    """By test, what the guest's pytest says of it; "" is what it printed."""
+    """Runs a module in the guest. Returns the guest's results by test; under "", the text that the guest printed."""
     options = ["-p", "no:cacheprovider", "--basetemp=/run/pytest", "-q"]
     try:
         reports, console = machine.run([machine.PYTHON, "-m", "pytest", *options, *chosen(session, path)], TIMEOUT_S)
@@ -57,7 +58,7 @@ def play(session: pytest.Session, path: Path) -> dict[str, Any]:
 
 
 def give(item: pytest.Item, results: dict[str, Any]) -> None:
-    """Ends this test as it ended in the guest."""
+    """Ends this test with its result in the guest."""
     phases = results.get(name_of(item), [])
     for phase in phases:
         for title, text in phase["sections"]:

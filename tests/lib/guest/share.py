@@ -1,7 +1,7 @@
 """Shows this machine's files to a guest, read-only: `python3 -m tests.lib.guest.share SOCKET FOLDER [PATH...]`.
 
-In a mount namespace of its own the root file system alone is bound to FOLDER (so that the guest sees no /proc and /sys
-but its own), and with it each PATH that lies on another one. Then it becomes virtiofsd.
+In a mount namespace of its own it binds the root file system alone to FOLDER, so that the guest sees only its own /proc
+and /sys. It adds each PATH that lies on another file system. Then it becomes virtiofsd.
 """
 
 from __future__ import annotations

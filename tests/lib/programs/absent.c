@@ -1,6 +1,6 @@
 /*
- * As contrib/unbalanced, but a rank is away asleep where that computes: no other load makes it later. Rank 0 prints a
- * line each time that all have met.
+ * Like contrib/unbalanced, but a rank sleeps where that computes: no other load makes it later. Rank 0 prints a line
+ * each time that all ranks have met.
  *
  *     absent ITERATIONS MILLISECONDS IMBALANCE
  */

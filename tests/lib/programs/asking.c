@@ -3,8 +3,8 @@
  *
  *     asking ROUNDS BYTES
  *
- * In turn, one of them is away for five milliseconds before each exchange. Each prints how many rounds had arrived
- * whole.
+ * The ranks take turns in coming five milliseconds late to an exchange. Each prints the number of rounds that arrived
+ * intact.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * A program with checkpoint handlers, in a wait that only the test ends: rank 1 blocks in Recv, and rank 0 sends once
- * the file DIRECTORY/release is there. Each signal that rank 1 handles adds a letter to DIRECTORY/handled, a dash where
- * another thread than the waiting one had to.
+ * A program with checkpoint handlers, in a wait that only the test ends: rank 1 blocks in Recv, and rank 0 sends when
+ * the file DIRECTORY/release exists. Each signal that rank 1 handles adds a letter to DIRECTORY/handled, or a dash if
+ * another thread than the waiting one handled it.
  *
  *     checkpoint DIRECTORY [exit]
  *
@@ -66,7 +66,7 @@ static void send_when_released(const char *directory)
 	MPI_Send(data, DOUBLES, MPI_DOUBLE, 1, 7, MPI_COMM_WORLD);
 }
 
-/* The process id is there once the handlers are. */
+/* Sets the handlers, then writes the process id: a reader of it finds the handlers set. */
 static void say_pid(const char *directory)
 {
 	char name[4096], temporary[4096];

@@ -1,6 +1,6 @@
 /*
- * A program that ends badly: rank 0 is away for N milliseconds and then dies by a segmentation fault, while the others
- * wait for it in Barrier. Killed from outside before that, it just ends.
+ * A program that ends badly: rank 0 stays away for that many milliseconds and then dies by a segmentation fault, while
+ * the others wait for it in Barrier. If a signal ends it before that, it just ends.
  *
  *     crash [milliseconds]
  */

@@ -1,4 +1,4 @@
-/* After MPI_Init_thread, each rank prints for each variable whether it is set: what its children would see. */
+/* After MPI_Init_thread, each rank prints for each variable whether it is set, as its children would see it. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Rank 0 keeps the others waiting in Barrier until a file is there, for which it looks from outside MPI. A rank that
- * gets SIGUSR1 says where it was.
+ * Rank 0 keeps the others waiting in Barrier until a file exists, which it checks outside of MPI. A rank that gets
+ * SIGUSR1 prints where it was.
  *
  *     held FILE
  */
@@ -15,7 +15,7 @@
 static volatile sig_atomic_t inside;
 static int rank;
 
-/* One write, of what a handler may do. */
+/* Prints the line with one write, which a handler may call. */
 static void say_where(int number)
 {
 	static const char *const where[] = {"outside", "in Barrier"};

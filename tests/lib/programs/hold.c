@@ -1,7 +1,8 @@
 /*
- * To be preloaded behind the library: rank 0 stays in its first MPI call after MPI_Init until another rank has come to
- * wait for it and has rested (HOLD_S seconds at most), so that every program has a wait that must rest, however short
- * its own are. It changes nothing but the time. LATE_RUNGS says by which rungs; of none, the wait itself is enough.
+ * Preloaded behind the library under test: rank 0 stays in its first MPI call after MPI_Init until another rank waits
+ * for it and has slept (HOLD_S seconds at most). So every program has a wait with sleep, however short its own waits
+ * are. It changes nothing but the time. LATE_RUNGS names the rungs that count; if it names none, the wait itself is
+ * enough.
  *
  * The library asks for the thread's number in its first call, by syscall().
  */

@@ -1,4 +1,4 @@
-"""What a task might try against its lease. Standard library only; prints one JSON line.
+"""Attacks of a task on its lease. Standard library only; prints one JSON line.
 
     hostile.py COMMAND [ARGUMENT...]
 
@@ -32,7 +32,7 @@ LIBC.mmap.restype = ctypes.c_void_p
 
 
 def numbers(config: str | None = None) -> tuple[int, int]:
-    """The descriptors of the board and of the segment, by a configuration."""
+    """Returns the descriptors of the board and of the segment in a configuration."""
     text = config or os.environ["MPI_WAIT_CONFIG"]
     board, segment = re.search(r"cpufreq=lease:(\d+):", text), re.search(r"segment=(\d+):", text)
     assert board and segment, "no lease"
@@ -40,7 +40,7 @@ def numbers(config: str | None = None) -> tuple[int, int]:
 
 
 class Lease:
-    """What a task has: a board to read and to ring at, and words to write."""
+    """A task's lease: a board to read and to ring at, and words to write."""
 
     def __init__(self, board: int, segment: int) -> None:
         size = os.fstat(board).st_size
@@ -57,7 +57,7 @@ class Lease:
         struct.pack_into("Q", self.words, WORDS_OFFSET + 8 * cpu, word)
 
     def ask(self, verb: int, cpu: int, wait_s: float = 1.0, thread: int = 0) -> str:
-        """The answer, "silence" where none comes, "closed" where nobody answers any more."""
+        """Sends a request. Returns the answer, "silence" if none comes, "closed" if the board is closed."""
         before, = struct.unpack_from("Q", self.words, WORDS_OFFSET + 8 * cpu)
         serial = (before + 1) & 0xFFFFFFFF
         self.write(cpu, verb << 54 | (thread or int(LIBC.gettid())) << 32 | serial)
@@ -82,7 +82,7 @@ def ask(end: Lease, verb: int, cpu: int, wait_s: float = 5.0) -> str:
 
 
 def bind() -> int:
-    """To one CPU of those that it may use; returns it."""
+    """Binds the task to the first CPU that it may use; returns it."""
     cpu = min(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpu})
     return cpu
@@ -91,7 +91,7 @@ def bind() -> int:
 def every_cpu() -> dict[str, str]:
     """Asks for each CPU of the machine."""
     own, end = bind(), lease()
-    # On an emulated processor an answer takes long: CPU time for them is rationed.
+    # On an emulated processor an answer takes long, because root's CPU time for answers is rationed.
     answers = {str(cpu): ask(end, LOW, cpu, 60) for cpu in range(os.cpu_count() or 1)}
     for cpu in range(os.cpu_count() or 1, WORDS):
         end.write(cpu, LOW << 54 | int(LIBC.gettid()) << 32 | 1)
@@ -100,7 +100,7 @@ def every_cpu() -> dict[str, str]:
 
 
 def by_path() -> dict[str, str]:
-    """Opens every cpufreq file for writing, by path and again through each descriptor that it holds."""
+    """Tries to open every cpufreq file for writing, by path and again through each descriptor that the task holds."""
     tried: dict[str, str] = {}
 
     def attempt(name: str, path: str) -> None:
@@ -121,14 +121,15 @@ def by_path() -> dict[str, str]:
 
 
 def garbage() -> dict[str, str]:
-    """Writes what is no request where its core is low, and asks as it should after that."""
+    """Writes an invalid request while its core is low, then a valid one."""
     own, end = bind(), lease()
     first = ask(end, LOW, own)
     return {"own": str(own), "first": first, "then": ask(end, int(sys.argv[2]), own), "at last": ask(end, LOW, own)}
 
 
 def others() -> dict[str, str]:
-    """Asks for its own core in the name of other threads: its parent's, init's, those that it is told."""
+    """Asks for its own core in the name of other threads: its parent, init, one that does not exist, those in the
+    arguments."""
     own, end = bind(), lease()
     return {name: end.ask(LOW, own, 5, int(name)) for name in (str(os.getppid()), "1", "4194303", *sys.argv[2:])}
 
@@ -161,7 +162,7 @@ def stop() -> dict[str, str]:
 
 
 def hold() -> dict[str, str]:
-    """Lowers its core once, and then does nothing for some seconds."""
+    """Lowers its core once, then sleeps for the given seconds."""
     end, own = lease(), bind()
     answer = ask(end, LOW, own)
     time.sleep(float(sys.argv[2]))
@@ -169,7 +170,7 @@ def hold() -> dict[str, str]:
 
 
 def hand_out() -> dict[str, str]:
-    """Writes down its environment, offers what it was granted to anybody who connects, and stays."""
+    """Writes down its environment, sends its descriptors to any process that connects, and stays."""
     own, descriptors = bind(), list(numbers())
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = sys.argv[2]
@@ -190,7 +191,7 @@ def hand_out() -> dict[str, str]:
 
 
 def await_file(made: str, awaited: str) -> None:
-    """Makes the one file, and returns when the other is there, or after a minute."""
+    """Makes one file, and waits until the other exists, at most a minute."""
     with open(made, "w"):
         until = time.monotonic() + 60
     while not os.path.exists(awaited) and time.monotonic() < until:
@@ -198,8 +199,8 @@ def await_file(made: str, awaited: str) -> None:
 
 
 def steal() -> dict[str, str]:
-    """Takes another process's lease, by the way that it is told, and asks for that process's core: where a file is
-    named, once it is there."""
+    """Takes another process's lease in the given way, and asks for that process's core. With a fourth argument it waits
+    for that file first."""
     way, path = sys.argv[2], sys.argv[3]
     with open(path + ".env") as file:
         other = json.load(file)
@@ -228,16 +229,17 @@ def steal() -> dict[str, str]:
 
 
 def low() -> dict[str, str]:
-    """One request, as a well-behaved rank's."""
+    """Asks once, as a well-behaved rank does."""
     own, end = bind(), lease()
     return {"own": str(own), "low": ask(end, LOW, own), "restore": ask(end, RESTORE, own)}
 
 
 def renew() -> dict[str, str]:
-    """Keeps its core low, as a rank in a long wait does: so many seconds, or until there is a file.
+    """Keeps its core low, as a rank in a long wait does: for the given seconds, or until a file exists.
 
-    Asks once more after that, and again while the answer is "not now": the plugin looks for other jobs' tasks once a
-    second, and may hold one that has just ended for alive."""
+    Then asks once more, and again while the answer is "not now": the plugin looks for other jobs' tasks once a second,
+    and may take one that has just ended for alive.
+    """
     own, end = bind(), lease()
     until = time.monotonic() + float(sys.argv[2])
     while time.monotonic() < until and not any(map(os.path.exists, sys.argv[3:])):
@@ -252,12 +254,12 @@ def renew() -> dict[str, str]:
 
 
 def wide() -> dict[str, str]:
-    """While it may run on several cores."""
+    """Asks while it may run on several cores."""
     return {"low": ask(lease(), LOW, min(os.sched_getaffinity(0)))}
 
 
 def crowded() -> dict[str, str]:
-    """While another thread of it computes on that core; a child, which is another process, is in order."""
+    """Asks while other threads of its own compute on that core, and again after they have ended."""
     own, end = bind(), lease()
     import threading
 

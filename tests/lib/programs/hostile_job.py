@@ -1,4 +1,4 @@
-"""What a job's user might do to its stats segment and to its node. Standard library only; prints one JSON line.
+"""Attacks of a job's user on its stats segment and its node. Standard library only; prints one JSON line.
 
     hostile_job.py segment|replace|forks|links SECONDS [DIRECTORY]
 """
@@ -35,7 +35,7 @@ def attempt(what: str, tried: dict[str, str], action: object) -> None:
 
 
 def rewrite(seconds: float) -> dict[str, str]:
-    """Every word of the segment, again and again, while root reads it; its size and its seals too."""
+    """Rewrites the segment again and again while root reads it, after trying to change its size and its seals."""
     end, size, tried = segment(), os.fstat(segment()).st_size, {}
     attempt("truncate", tried, lambda: os.ftruncate(end, 0))
     attempt("extend", tried, lambda: os.ftruncate(end, size + (1 << 30)))
@@ -44,7 +44,7 @@ def rewrite(seconds: float) -> dict[str, str]:
     while time.monotonic() < until:
         block = chance.choice([b"\xff" * 65536, chance.randbytes(65536), bytes(65536)])
         os.pwrite(end, block, 4096 + 65536 * chance.randrange((size - 69632) // 65536))
-        # so that root takes the slots for living ranks, with every number at its greatest
+        # root must take the slots for living ranks, with every number at its greatest
         os.pwrite(end, b"\xff" * (size - 4096), 4096)
         for index in range(64):
             at = 4096 + 8 * 16384 + index * (384 + 8 * (768 + 64 * 256) + 3840)
@@ -53,7 +53,7 @@ def rewrite(seconds: float) -> dict[str, str]:
 
 
 def replace(seconds: float) -> dict[str, str]:
-    """Another file in the place of the segment's descriptor, and the old one open by /proc for writing."""
+    """Puts another file in place of the segment's descriptor, and opens the old one through /proc for writing."""
     end, tried = segment(), {}
     attempt("reopen", tried, lambda: os.close(os.open(f"/proc/self/fd/{end}", os.O_RDWR)))
     other = os.memfd_create("other")
@@ -64,7 +64,7 @@ def replace(seconds: float) -> dict[str, str]:
 
 
 def forks(seconds: float) -> dict[str, str]:
-    """Very many processes with all that they inherited, some of which outlive the task's own end."""
+    """Starts very many processes that inherit everything; some of them outlive the task."""
     started = 0
     for _ in range(FORKS):
         try:
@@ -83,7 +83,8 @@ def forks(seconds: float) -> dict[str, str]:
 
 
 def links(seconds: float) -> dict[str, str]:
-    """In a directory of its own, names that root's part will use become links to files of root's, and back."""
+    """In a directory of its own, replaces the names that root's part will use with links to files of root's, and
+    back."""
     place = sys.argv[3]
     until, count = time.monotonic() + seconds, 0
     while time.monotonic() < until:

@@ -47,7 +47,7 @@ static double funneled(int rounds)
 	return total;
 }
 
-/* One thread's rounds: to the next rank's same thread, from the previous one's. */
+/* Plays one thread's rounds: sends to the next rank's same thread, receives from the previous rank's. */
 static double exchange(MPI_Comm communicator, int thread, int rounds)
 {
 	double total = 0;

@@ -1,5 +1,5 @@
 /*
- * Large-count calls, which are asked for at run time, as mpi4py's wheel does. Two ranks. Insignificant arguments are
+ * Makes large-count calls, looked up at run time as mpi4py's wheel does. Two ranks. Insignificant arguments are
  * nonsense on purpose. Prints "key value" lines.
  */
 #include <mpi.h>
@@ -24,7 +24,7 @@ extern int MPI_Buffer_detach_c(void *, MPI_Count *) __attribute__((weak));
 static int rank;
 static int out[8], in[8];
 
-/* Many at a time, ended in every way there is. */
+/* Starts many requests at a time and ends them in every way that MPI has. */
 static void rounds(int count)
 {
 	MPI_Count counts[2] = {1 + rank, 1 + rank}, theirs[2] = {1, 2};

@@ -1,6 +1,6 @@
 /*
- * Rank 0 sends N milliseconds late; rank 1 blocks in Recv meanwhile and prints how much CPU that took its thread,
- * and how often it left its core by itself.
+ * Rank 0 sends N milliseconds late. Rank 1 blocks in Recv meanwhile, and prints the CPU time of its thread in it and
+ * the number of its voluntary context switches.
  *
  *     late_sender [milliseconds [repetitions]]
  */

@@ -1,4 +1,4 @@
-"""A task that writes into the stats segment what no rank would: liar.py KIND. Standard library only; no MPI."""
+"""Writes into the stats segment what no rank would: liar.py KIND. Standard library only; no MPI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAN = struct.pack("<d", float("nan"))
 
 
 def fill(kind: str, size: int) -> bytes:
-    """One slot's bytes."""
+    """Returns one slot's bytes."""
     if kind == "noise":
         return random.Random(7).randbytes(size)
     word = {"ones": b"\xff" * 8, "nan": NAN, "negative": struct.pack("<q", -(2**62)), "claims": b"\0" * 8}[kind]

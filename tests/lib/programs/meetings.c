@@ -1,7 +1,6 @@
 /*
- * The same collective again and again: rank 0 comes to each Allreduce so many milliseconds late, until rank 1 has
- * napped by forecast so often, or the given seconds are over. Prints how many there were, and how many gave a wrong
- * sum.
+ * Repeats the same collective: rank 0 comes to each Allreduce that many milliseconds late, until rank 1 has napped by
+ * forecast that often, or the given seconds are over. Prints the number of collectives and of wrong sums.
  *
  *     meetings MILLISECONDS FORECASTS SECONDS
  */

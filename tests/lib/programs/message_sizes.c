@@ -1,6 +1,6 @@
 /*
- * Calls of every kind with known sizes, on three ranks. Prints what each should be counted with: "RANK CALL BYTES CALLS
- * CLASS", where CLASS is the power of two from which on the size of its last call lies.
+ * Makes calls of every kind with known sizes, on three ranks. Prints the expected counts: "RANK CALL BYTES CALLS
+ * CLASS", where CLASS is the greatest power of two up to the size of the last call.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void point_to_point(void)
 	expect("Send", 0, 1, 0);
 }
 
-/* What is significant at the root only is nonsense elsewhere. */
+/* Passes nonsense for arguments that only the root reads. */
 static void rooted(void)
 {
 	int counts[3] = {1, 2, 3}, places[3] = {0, 1, 3}, root = rank == 1;
@@ -91,7 +91,7 @@ static void all_to_all(void)
 	expect("Scan", 36, 1, 36);
 }
 
-/* One against two: the root is a rank of the other group, or one of MPI_ROOT and MPI_PROC_NULL. */
+/* Groups of one and two ranks: the root is a rank of the other group, or one of MPI_ROOT and MPI_PROC_NULL. */
 static void between_groups(void)
 {
 	int upper = rank > 0, root = rank == 0 ? 0 : rank == 1 ? MPI_ROOT : MPI_PROC_NULL;
@@ -112,7 +112,7 @@ static void between_groups(void)
 	expect("Ialltoallv", upper ? 16 : 20, 1, upper ? 16 : 20);
 }
 
-/* In a ring everybody has two neighbors; in a star, the first has two and the others one. */
+/* In a ring each rank has two neighbors; in a star the first has two and the others one. */
 static void among_neighbors(void)
 {
 	int period = 1, last_edges[3] = {2, 3, 4}, edges[4] = {1, 2, 0, 0};

@@ -1,11 +1,11 @@
 /*
- * Two ranks send each other messages of 64 bytes, 9 kB and 200 kB, with barriers between, each a random time late: so
- * that a wait ends at every moment of going to sleep. Rank 1 prints the longest step, how many there were, and how many
- * bytes came wrong.
+ * Two ranks send each other messages of 64 bytes, 9 kB and 200 kB, with barriers between, each a random time late, so
+ * that waits end at every moment of going to sleep. Rank 1 prints the longest step, the number of steps, and the number
+ * of wrong bytes.
  *
  *     mixed_messages [steps [microseconds [wakes]]]
  *
- * With wakes it ends as soon as messages have woken the ranks so often, by the stats segment of LATE_SEGMENT.
+ * With `wakes` it ends when messages have woken the ranks that often, by the stats segment of LATE_SEGMENT.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /*
- * Which functions of the table appear to exist, and whose they are: "name weak dlsym dlvsym" lines, each with the file
- * that has the function or with "-".
+ * Prints which functions of the table appear to exist, and whose they are: "name weak dlsym dlvsym" lines, each with
+ * the file that has the function or with "-".
  *
- * With -DNAMES_LIBRARY a library that has the weak references, with -DNAMES_CALLER a program that is linked to it.
- * Else:
+ * With -DNAMES_LIBRARY this is a library that has the weak references, with -DNAMES_CALLER a program that is linked to
+ * it. Otherwise:
  *
- *     names                                    what the program itself sees
- *     names lazy|now local|global library...   loads these, one after the other, and says what the last of them sees
+ *     names                                    prints what the program itself sees
+ *     names lazy|now local|global library...   loads these, one after the other, and prints what the last of them sees
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

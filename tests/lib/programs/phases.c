@@ -1,6 +1,6 @@
 /*
- * Two phases, named by MPI_Pcontrol: in 3 all wait for rank 0 ten times, in 4 for the last rank five times. Fortran's
- * way to it is called too, where there is one: it ends the second phase.
+ * Plays two phases, named by MPI_Pcontrol: in 3 all ranks wait for rank 0 ten times, in 4 for the last rank five times.
+ * The second phase ends through Fortran's MPI_Pcontrol, if there is one.
  */
 #include <mpi.h>
 #include <unistd.h>

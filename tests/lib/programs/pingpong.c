@@ -1,6 +1,6 @@
 /*
- * Ranks that share cores: round trips per second between the first two, or the time of an unbalanced loop of
- * Allreduce, in which the ranks compute in turn for so long. Rank 0 prints "rate N" or "wall_s N", and the sum.
+ * Measures ranks that share cores: round trips per second between the first two, or the time of an unbalanced loop of
+ * Allreduce in which the ranks take turns in computing that long. Rank 0 prints "rate N" or "wall_s N", and the sum.
  *
  *     pingpong [rounds]
  *     pingpong unbalanced STEPS MICROSECONDS
@@ -43,7 +43,7 @@ static void bounce(int rounds)
 		printf("rate %.0f sum %d\n", rounds / (seconds(CLOCK_MONOTONIC) - began), word);
 }
 
-/* By the thread's CPU clock: work that shares its core takes as much of it as any. */
+/* Computes by the thread's CPU clock, whatever else shares the core. */
 static void compute(double duration_s)
 {
 	double end = seconds(CLOCK_THREAD_CPUTIME_ID) + duration_s;

@@ -1,13 +1,13 @@
 /*
  * A thread of rank 1 is blocked in a call while another polls by Iprobe; rank 0 is away meanwhile. For each call rank 1
- * prints how many polls a second there were, how often the thread that polled and the one that was blocked rested, and
- * what that one got. With none, the second number is of the yields of the thread that polled.
+ * prints the polls per second, how often the polling and the blocked thread slept, and the blocked call's result.
+ * Without a blocked thread the second number counts the yields of the polling thread.
  *
  *     polls POLLS RESTS CALL...
  *
- * There are so many polls, and more until the blocked thread has rested so often, or with RESTS -1 until the process
- * has lacked naps under the runtime's lock (for GIVE_UP_S at most). CALL is Recv, Allreduce, Waitany, or none: no other
- * thread, and Test too.
+ * The thread polls POLLS times, and on until the blocked thread has slept RESTS times or, with RESTS -1, until the
+ * process could not nap under the runtime's lock: for GIVE_UP_S at most. CALL is Recv, Allreduce, Waitany, or none: no
+ * blocked thread, and Test too.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -26,9 +26,9 @@
 #define GIVE_UP_S 30
 
 static const char *blocked_in;
-static MPI_Comm apart; /* for the collective */
+static MPI_Comm apart; /* communicator of the collective */
 static int rank;
-static int lanes = 1; /* of rank 1: one for each thread that has called MPI */
+static int lanes = 1; /* lanes of rank 1, one for each thread that has called MPI */
 
 static double now_s(void)
 {

@@ -1,6 +1,6 @@
 /*
- * The same wait again and again: rank 0 comes to each Recv of rank 1 so many milliseconds late, until rank 1 has napped
- * by forecast so often, or the given seconds are over.
+ * Repeats the same wait: rank 0 comes to each Recv of rank 1 that many milliseconds late, until rank 1 has napped by
+ * forecast that often, or the given seconds are over.
  *
  *     repeats MILLISECONDS FORECASTS SECONDS
  */

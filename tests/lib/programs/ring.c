@@ -1,6 +1,6 @@
 /*
- * Every rank sends 1000 bytes to each of the next two, by MPI_COMM_WORLD, and to the next by a copy of it, and then as
- * much to nobody.
+ * Every rank sends 1000 bytes to each of the next two on MPI_COMM_WORLD, to the next on a copy of it, and then as much
+ * to MPI_PROC_NULL.
  */
 #include <mpi.h>
 

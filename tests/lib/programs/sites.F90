@@ -1,4 +1,4 @@
-! Two places from which Fortran waits for rank 0, through the layer that MPI has for it.
+! Two callsites at which Fortran waits for rank 0, through MPI's layer for Fortran.
 program sites
   use mpi
   implicit none

@@ -1,7 +1,7 @@
 /*
- * Timer slack (prctl(2)) around waits. Rank 0 is late each time; rank 1 waits, and prints what it finds as "WHAT NS"
- * lines: in a reduction's operator (where it sets its own), in a thread and a child made there, after the wait, and
- * after waits that an error handler left by a jump.
+ * Prints the timer slack (prctl(2)) around waits. Rank 0 is late each time. Rank 1 waits, and prints "WHAT NS" lines:
+ * in a reduction's operator (where it sets its own), in a thread and a child made there, after the wait, and after
+ * waits that an error handler left by a jump.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -61,11 +61,11 @@ static int slack_of_child(void)
 	return slack_ns;
 }
 
-/* Runs within MPI_Scan, at rank 1 after it has waited there. */
+/* Runs within MPI_Scan; on rank 1 after it has waited there. */
 static void operator(void *in, void *inout, int *length, MPI_Datatype *type)
 {
 	(void)in, (void)inout, (void)length, (void)type;
-	if (found[0] != 0) /* some MPIs call it twice */
+	if (found[0] != 0) /* some MPIs call the operator twice */
 		return;
 	found[0] = slack_get();
 	found[1] = slack_of_thread();
@@ -97,7 +97,7 @@ static void scan(void)
 	MPI_Op_free(&op);
 }
 
-/* A message that is too long for the buffer: the error comes after the wait. */
+/* Receives a message that is too long for the buffer: the error comes after the wait. */
 static void cut_short(void)
 {
 	int values[64] = {0};

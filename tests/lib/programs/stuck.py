@@ -1,9 +1,9 @@
-"""Things that root must not wait for: a write into another process's file that holds that file's lock until it is
-killed, and a file server that does not answer.
+"""Things that root must not wait for: a write that holds the lock of another process's file until the writer is killed,
+and a file server that does not answer.
 
-    stuck.py serve DIRECTORY           a file system there, with one file, "slow", of which no read ever ends
-    stuck.py hang DIRECTORY            a file system there that answers nobody who opens it
-    stuck.py write DIRECTORY PID FD    writes a page of that file to the descriptor of that process, as user 65534
+    stuck.py serve DIRECTORY           serves a file system with one file, "slow", of which no read ever ends
+    stuck.py hang DIRECTORY            serves a file system that never answers an open
+    stuck.py write DIRECTORY PID FD    writes a page of "slow" to the descriptor of that process, as user 65534
 """
 
 from __future__ import annotations

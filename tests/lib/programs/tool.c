@@ -1,5 +1,6 @@
 /*
- * Another PMPI tool, to be preloaded before or after ours: counts a few calls, and every rank prints them at the end.
+ * Another PMPI tool, preloaded before or after the library: counts a few calls; every rank prints the counts at the
+ * end.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * A long message after a long wait: rank 1 calls Allreduce, or Send, to which rank 0 comes once rank 1 has rested a
- * while (absence.h). Rank 1 prints for each repetition how often it rested before that, and after: while pieces of the
- * message were on their way; and last the sum of what came.
+ * Sends a long message after a long wait: rank 1 calls Allreduce or Send, to which rank 0 comes when rank 1 has slept a
+ * while (absence.h). For each repetition rank 1 prints how often it slept before that, and after: while pieces of the
+ * message were on their way. At the end it prints the sum of the data.
  *
  *     transfer allreduce|send BYTES REPETITIONS
  */

@@ -1,6 +1,6 @@
 /*
- * Preloaded: takes from Open MPI the function by which it is told to yield in idle polls, so that it spins in all of
- * them, and the library finds no hook.
+ * Preloaded: hides Open MPI's function that makes it yield in idle polls. Open MPI then spins in all of them, and the
+ * library finds no hook.
  */
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""What a Python program does with MPI, once each: prints the results, rank 0 those of all.
+"""Calls once each what a Python program does with MPI. Rank 0 prints the results of all ranks.
 
-mpi4py's wheel finds out by weak references what the MPI has. What it lacks raises NotImplementedError.
+mpi4py's wheel finds the MPI's functions by weak references. A missing one raises NotImplementedError.
 """
 
 import array
@@ -86,7 +86,7 @@ def vectors() -> None:
 
 
 def between_groups() -> None:
-    """Two groups of unequal size: arrays are as long as the other one."""
+    """Exchanges arrays between two groups of unequal size: arrays are as long as the other group."""
     upper = rank >= 1
     part = world.Split(upper)
     between = part.Create_intercomm(0, world, 0 if upper else 1)
@@ -124,7 +124,7 @@ def memory() -> None:
 
 
 def refusals() -> None:
-    """A count that no int holds, where MPI has no others."""
+    """Passes a count that no int holds, to an MPI without large counts."""
     if "Open MPI" not in MPI.Get_library_version():
         results["refused"] = False
         return
@@ -188,7 +188,7 @@ def session() -> object:
 
 
 def newer() -> None:
-    """What MPI 3.1 does not have."""
+    """Calls functions that MPI 3.1 lacks."""
     for does in (exchange, exchange_replace, statuses, buffer, persistent, session):
         results[does.__name__] = tried(does)
 

@@ -1,4 +1,4 @@
-/* Each rank prints one line: its rank, host, CPUs, and what a wait policy left in its environment. */
+/* Each rank prints one line: its rank, host, CPUs, and the variables that a wait policy left in its environment. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sched.h>

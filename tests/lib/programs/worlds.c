@@ -1,5 +1,5 @@
 /*
- * Ranks of one MPI_COMM_WORLD, or of several: worlds [spawn | session]
+ * Runs ranks of one MPI_COMM_WORLD, or of several: worlds [spawn | session]
  *
  * spawn: rank 0 starts two more, in a world of their own. session: without MPI_COMM_WORLD, by MPI_Session_init, in an
  * MPI that has it.

@@ -1,6 +1,6 @@
 /*
- * To be preloaded behind the library: counts the yields of a thread that reach the kernel, which the library's own
- * sched_yield sends there by syscall(). Each process says at its end how many there were of all its threads.
+ * Preloaded behind the library: counts a thread's yields that reach the kernel, which the library's own sched_yield
+ * makes by syscall(). Each process prints the sum over its threads at its end.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -19,11 +19,11 @@ from tests.lib.simnode.model import Options
 from tests.lib.simnode.node import Node
 
 TICK_S = 1.0
-"""Between looks at who uses the CPUs; whoever reads a counter, or writes a clock, looks too."""
+"""Between measurements of CPU time. A read of a counter, or a write of a clock, measures too."""
 
 
 async def serve(node: Node) -> None:
-    """Answers the kernel, shows the files once it does, and lets time pass."""
+    """Answers the kernel, then mounts the files, and lets time pass."""
     options = node.model.options
     policies = {cpu: policy.cpus[0] for cpu, policy in node.policy_of.items()}
     async with trio.open_nursery() as nursery:

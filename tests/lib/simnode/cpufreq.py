@@ -1,9 +1,9 @@
-"""A frequency domain as the kernel's cpufreq presents it; pure state and rules.
+"""A frequency domain as the kernel's cpufreq presents it. Pure state and rules.
 
-Follows drivers/cpufreq/cpufreq.c since 5.4: a write to scaling_min_freq or scaling_max_freq is a
-request that always succeeds, and the effective range is clamped, min to max, when it is used.
-With `strict` as before 5.4: a minimum above the maximum is EINVAL, and the other way round.
-A cap (thermal, or the firmware's, which bios_limit shows) lowers the effective maximum only.
+The rules are those of drivers/cpufreq/cpufreq.c since Linux 5.4: a write to scaling_min_freq or scaling_max_freq is a
+request that always succeeds, and the effective range is clamped, min to max, when it is used. With `strict` they are
+those before 5.4: a minimum above the maximum is EINVAL, and the other way round. A cap (thermal, or the firmware's,
+which bios_limit shows) lowers the effective maximum only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNSUPPORTED = "<unsupported>"
 
 @dataclass(frozen=True)
 class Driver:
-    """What differs between the cpufreq drivers."""
+    """The differences between the cpufreq drivers."""
 
     name: str
     governors: tuple[str, ...]
@@ -53,7 +53,7 @@ DRIVERS = {driver.name: driver for driver in (
 
 @dataclass
 class Policy:
-    """One domain: the CPUs that share a clock, and the four things that can be set on it."""
+    """One domain: the CPUs that share a clock, and its four settings."""
 
     driver: Driver
     cpus: tuple[int, ...]
@@ -85,7 +85,7 @@ class Policy:
 
     @property
     def current_khz(self) -> int:
-        """The clock of a busy CPU of the domain."""
+        """Returns the clock of a busy CPU of the domain."""
         if self.governor == "userspace":
             return self._supported(min(max(self.speed_khz, self.min_khz), self.max_khz))
         if self.governor == "powersave" and not self.driver.preferences:
@@ -93,7 +93,7 @@ class Policy:
         return self.max_khz
 
     def _supported(self, khz: int) -> int:
-        """The lowest table entry at or above the target that the range allows (RELATION_L)."""
+        """Returns the lowest table entry at or above the target within the range (RELATION_L)."""
         allowed = [entry for entry in self.driver.frequencies_khz
                    if self.min_khz <= entry <= self.max_khz]
         if not allowed:

@@ -1,4 +1,4 @@
-"""The real CPU time that the processes of one mount namespace use, by the CPU they ran on."""
+"""Measures the CPU time that the processes of one mount namespace use, by the CPU on which they ran."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 SETTLED_S = 2.0
-"""Whatever comes into a namespace does so early in its life."""
+"""A process that enters a namespace does so early in its life."""
 FORGET_S = 20.0
-"""How long a process is known to be none of ours: most are not, and looks at them are what the simulation costs."""
+"""How long a process counts as one of another namespace. Most are, and reading them is what the simulation costs."""
 
 
 @dataclass
 class Account:
-    """What has been counted of one process so far, in clock ticks."""
+    """The ticks counted of one process so far."""
 
     parent: int
     start: int
@@ -25,11 +25,11 @@ class Account:
 
 
 class CpuTime:
-    """Counts from its making on. A process that ends between two looks is counted by what its
-    parent's children's time grew beyond what was known of it."""
+    """Counts from its creation on. A process that ends between two measurements is counted by its parent: by the growth
+    of the parent's children's time beyond what was counted of the process."""
 
     def __init__(self, exclude: set[int], proc: str = "/proc") -> None:
-        """exclude: processes whose own time does not count (the simulation itself)."""
+        """exclude: processes whose own time is not counted (the simulation itself)."""
         self._proc = proc
         self._namespace = os.readlink(f"{proc}/self/ns/mnt")
         self._exclude = exclude
@@ -41,7 +41,7 @@ class CpuTime:
         self._scan_all(first=True)
 
     def seconds(self) -> dict[int, float]:
-        """CPU to seconds used on it since the last call."""
+        """Returns the seconds used on each CPU since the last call."""
         return {cpu: ticks * TICK_S for cpu, ticks in self._scan_all(first=False).items()}
 
     def _scan_all(self, first: bool) -> dict[int, int]:
@@ -66,26 +66,27 @@ class CpuTime:
             reaped = now.children - before.children
             known = known_of_ended.get(pid, 0)
             unknown = reaped - known - unspent.get(pid, 0)
-            self._unspent[pid] = min(known, max(0, -unknown))  # a child that was reaped after its parent was looked at
+            self._unspent[pid] = min(known, max(0, -unknown))  # a child reaped after its parent was read
             ticks = now.own - before.own + max(0, unknown)
             used[cpu] = used.get(cpu, 0) + max(0, ticks)
         self._accounts = {pid: account for pid, (account, _) in found.items()}
         return used
 
     def _ended(self, found: dict[int, tuple[Account, int]]) -> dict[int, int]:
-        """Parent to the ticks already counted of those of its children that are gone, and of theirs that went too."""
+        """Returns, by parent, the ticks already counted of its children that are gone, and of their descendants that
+        are gone."""
         gone = {pid: account for pid, account in self._accounts.items()
                 if pid not in found or found[pid][0].start != account.start}
         known: dict[int, int] = {}
         for account in gone.values():
             parent = account.parent
-            for _ in gone:  # whoever of them was reaped by one that has ended too is in what that one left
+            for _ in gone:  # an ended process that reaped others holds their ticks
                 parent = gone[parent].parent if parent in gone else parent
             known[parent] = known.get(parent, 0) + account.own + account.children
         return known
 
     def _look(self, pid: int) -> tuple[Account, int] | None:
-        """The process's account and last CPU, if it is, or was, one of ours."""
+        """Returns the process's account and last CPU; None if it never was in this namespace."""
         before = self._accounts.get(pid)
         ours = self._is_ours(pid, known=before is not None)
         if not ours and before is None:
@@ -101,7 +102,8 @@ class CpuTime:
         return (account, int(fields[36])) if ours or was else None
 
     def _is_ours(self, pid: int, known: bool) -> bool:
-        """One that has ended, and waits to be reaped, has no namespace any more: if known, it is what it was."""
+        """Returns true if the process is in this namespace. A zombie has no namespace: False if it is known,
+        FileNotFoundError if not."""
         try:
             return os.readlink(f"{self._proc}/{pid}/ns/mnt") == self._namespace
         except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""A tree of simulated attributes as a FUSE file system, with sysfs's manners.
+"""Shows a tree of simulated attributes as a FUSE file system that behaves as sysfs does.
 
-A read at offset 0 asks the attribute anew (no page cache; later offsets continue that text, as in
-the kernel's seq_file), every write is one call to it and its error is
-the attribute's, truncation is accepted and ignored, chown and chmod stick, nothing can be made or
-removed from outside. Permissions are checked by the kernel.
+A read at offset 0 asks the attribute anew, since there is no page cache. Reads at later offsets continue that text, as
+the kernel's seq_file does. Every write calls the attribute once, and returns the attribute's error. Truncation is
+accepted and ignored. chown and chmod stick. Programs can neither create nor remove files. The kernel checks
+permissions.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from tests.lib.simnode.tree import Directory, File, Link
 
 SYSFS_FILE_SIZE = 4096
 KNOWN_S = 3600
-"""How long the kernel need not ask again: names stay but for zones, and attributes change by the kernel's own hand."""
+"""How long the kernel may cache names and attributes. Names stay, except for zones; only the kernel itself changes
+attributes."""
 AnyNode = Directory | Link | File
 
 
 class Attributes(pyfuse3.Operations):
-    """Inodes are given out at the first lookup and never reused."""
+    """The file system's calls. Inodes are assigned at the first lookup and never reused."""
 
     supports_dot_lookup = False
     enable_writeback_cache = False
@@ -147,7 +148,7 @@ class Attributes(pyfuse3.Operations):
         return len(buf)
 
     def _written(self, write, text: str) -> bool:
-        """False: not yet."""
+        """Tries a write. Returns false if it must be tried again."""
         try:
             self._guarded(write, text)
         except pyfuse3.FUSEError as error:
@@ -157,7 +158,8 @@ class Attributes(pyfuse3.Operations):
         return True
 
     def _guarded(self, call, *arguments):
-        """The attribute's own error number; EIO and a trace in the log for a bug of ours."""
+        """Calls an attribute's function. Turns its OSError into FUSE's; any other exception is a bug: it is logged and
+        becomes EIO."""
         try:
             return call(*arguments)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Energy from CPU time: the RAPL zones of a simulated node. Pure; the caller brings the clock.
+"""Computes energy from CPU time: the RAPL zones of a simulated node. Pure; the caller passes the time.
 
     joules = idle watts * seconds + busy watts * CPU seconds * (kHz / maximum kHz)
 
@@ -15,13 +15,12 @@ DEFAULT_RANGE_UJ = 262_143_328_850
 
 @dataclass(frozen=True)
 class Options:
-    """The knobs of a simulated node, all with defaults; `Cluster(model={...})` sets them.
+    """The settings of a simulated node, all with defaults; `Cluster(model={...})` sets them.
 
-    speed: how many model seconds (and CPU seconds) pass per real one. start_uj: what the counters
-    show at first. domain_size: CPUs per frequency domain; 0 means all in one.
-    domains: the CPUs of each, where they are not neighbours, or not this machine's. strict_limits: minimum
-    and maximum as before Linux 5.4. gpus: of NVIDIA, by gpu_library, a double of their driver's,
-    whose counters run at gpu_w watts (mounts.show_gpus).
+    speed: model seconds (and CPU seconds) per real second. start_uj: first value of the counters. domain_size: CPUs per
+    frequency domain; 0 means all in one. domains: the CPUs of each domain, if they are not neighbours, or not this
+    machine's. strict_limits: minimum and maximum as before Linux 5.4. gpus: number of NVIDIA GPUs, shown by
+    gpu_library, a double of the driver's library, with counters that run at gpu_w watts (mounts.show_gpus).
     """
 
     driver: str = "acpi-cpufreq"
@@ -53,7 +52,7 @@ class Options:
 
 @dataclass
 class Zone:
-    """One counter: its watts, what it has used in all, and where its shown value starts."""
+    """One counter: its watts, its total so far, and the offset of the shown value."""
 
     name: str
     idle_w: float
@@ -94,7 +93,7 @@ class Model:
         self.zones[f"{top}:1"] = Zone("dram", options.dram_idle_w, options.dram_busy_w, package)
 
     def advance(self, real_s: float, busy: dict[int, tuple[float, float]]) -> None:
-        """Lets time pass. busy: CPU to (real CPU seconds used, its clock / its maximum clock)."""
+        """Lets time pass. busy: (real CPU seconds used, its clock / its maximum clock) by CPU."""
         if self.held:
             return
         elapsed = real_s * self.speed
@@ -116,16 +115,16 @@ class Model:
             self.zones[self.platform].total_uj += platform_uj
 
     def reset(self, zone: str) -> None:
-        """The counter starts again at zero, as after a reload of the driver."""
+        """Restarts the counter at zero, as a reload of the driver does."""
         self.zones[zone].shown_from_uj = self.zones[zone].total_uj
 
     def remove(self, zone: str) -> None:
-        """The zone and those below it go, as when a module is unloaded."""
+        """Removes the zone and those below it, as unloading a module does."""
         for name in [name for name in self.zones if (name + ":").startswith(zone + ":")]:
             del self.zones[name]
 
     def truth(self) -> dict[str, Any]:
-        """What really was used, unwrapped and from zero, beside what the counters show."""
+        """Returns the energy really used, unwrapped and from zero, beside the counters' values."""
         zones = {name: {"name": zone.name, "total_uj": int(zone.total_uj),
                         "energy_uj": zone.shown_uj(self.options.range_uj)}
                  for name, zone in self.zones.items()}

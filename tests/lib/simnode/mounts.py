@@ -15,7 +15,7 @@ from tests.lib.throwaway import kernel
 
 HOME = Path("/run/simnode")
 FILES = HOME / "fs"
-"""Where the whole simulated file system is mounted; `truth` and `control` are here."""
+"""The mount point of the whole simulated file system, with `truth` and `control`."""
 
 DRIVERS = Path("/proc/driver")
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
@@ -25,7 +25,8 @@ OVERLAID = {"class": Path("/sys/class"), "virtual": Path("/sys/devices/virtual")
 
 
 def in_own_namespace() -> bool:
-    """Whether this process has mounts of its own, not those of kthreadd or of process 1."""
+    """Returns true if this process is in another mount namespace than kthreadd, or than process 1 where kthreadd is
+    hidden."""
     for pid, name in ((2, "kthreadd"), (1, "")):
         try:
             if Path(f"/proc/{pid}/comm").read_text().strip().startswith(name):
@@ -36,7 +37,8 @@ def in_own_namespace() -> bool:
 
 
 def prepare() -> None:
-    """Before the file system is mounted: a place for it, private to this mount namespace."""
+    """Makes a mount point for the file system, private to this mount namespace. Must run before the file system is
+    mounted."""
     kernel.make_mounts_private()
     HOME.mkdir(exist_ok=True)
     kernel.tmpfs(HOME)
@@ -44,7 +46,8 @@ def prepare() -> None:
 
 
 def show(policies: dict[int, int]) -> None:
-    """Once the file system answers. policies: CPU to the first CPU of its frequency domain.
+    """Mounts the parts below /sys. The file system must answer already. policies: the first CPU of its frequency
+    domain, by CPU.
 
     The class directory comes last: its marker says that all the rest is in place.
     """
@@ -60,11 +63,11 @@ def show(policies: dict[int, int]) -> None:
 
 
 def show_gpus(count: int, watts: float, library: str) -> None:
-    """Devices of NVIDIA, as its driver shows them, and a double of its library where the loader finds it."""
+    """Shows devices of NVIDIA, as the driver does, and puts a double of its library where the loader finds it."""
     kernel.tmpfs(DRIVERS)
     for number in range(count):
         (DRIVERS / f"nvidia/gpus/0000:{number:02x}:00.0").mkdir(parents=True)
-        os.mknod(HOME / f"nvidia{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))  # gres.conf wants a device
+        os.mknod(HOME / f"nvidia{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))  # gres.conf requires a device file
     kernel.overlay(LIBRARIES, HOME / "overlay/libraries")
     shutil.copy(library, LIBRARIES)
     devices = (f"{number} run {watts * 1000:.0f} 0 Simulated GPU" for number in range(count))
@@ -77,7 +80,7 @@ def bind(part: str, target: Path) -> None:
 
 
 def link(path: Path, target: str) -> None:
-    """A symbolic link in place of whatever the machine has there."""
+    """Puts a symbolic link in place of whatever the machine has there."""
     if path.is_symlink():
         path.unlink()
     elif path.exists():

@@ -27,13 +27,13 @@ THROTTLE_COUNTERS = ("core_throttle_count", "package_throttle_count", "core_powe
 CONSTRAINTS = {"long_term": (125_000_000, 27_983_872), "short_term": (150_000_000, 2_440)}
 WRITES_MAX = 10000
 FRESH_S = 0.005
-"""A counter that was advanced less than this ago is shown as it is."""
+"""A counter advanced less than this ago is shown unchanged."""
 CLOCK_FRESH_S = 0.1
-"""The same of a clock that changes: what ran before ran at the old one."""
+"""The same before a clock changes: time until then counts at the old clock."""
 
 
 class Node:
-    """State, files and controls of one node. `advance` is called by the ticker and by reads."""
+    """State, files and controls of one node. The ticker and reads call `advance`."""
 
     def __init__(self, options: Options, cpus: list[int]) -> None:
         if options.driver not in DRIVERS:
@@ -55,7 +55,7 @@ class Node:
         self.root = self._files()
 
     def advance(self, fresh_s: float = FRESH_S) -> None:
-        """Brings the counters up to now, or leaves them where that was done less than fresh_s ago."""
+        """Brings the counters up to now, unless that was done less than fresh_s ago."""
         now = time.monotonic()
         if now - self._advanced_at < fresh_s:
             return
@@ -68,11 +68,14 @@ class Node:
         self._advanced_at = now
 
     def control(self, text: str) -> None:
-        """{"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE}
-        {"throttle": {"cpu0": {"core_throttle_count": 3}}} {"cap": {"0": KHZ}} and {"firmware": {"0":
-        KHZ}} by the domain's first CPU, 0 for none; {"deny": [FILE]}: to write to these cpufreq
-        files, or to give them away, is EIO, {"stuck": [FILE]}: it has to wait, and {"show": {FILE:
-        TEXT}}: what these hold instead, each until the next such word; EINVAL for anything else."""
+        """Obeys a command, or raises EINVAL: {"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE} {"throttle":
+        {"cpu0": {"core_throttle_count": 3}}} {"cap": {"0": KHZ}} {"firmware": {"0": KHZ}} {"deny": [FILE]} {"stuck":
+        [FILE]} {"show": {FILE: TEXT}}.
+
+        cap, firmware: by the domain's first CPU, 0 for none. deny: writes to these cpufreq files, and changes of
+        their owner, return EIO. stuck: writes to them wait. show: reads return that text instead. Each of these three
+        lasts until its next command.
+        """
         try:
             for name, value in json.loads(text).items():
                 self._apply(name, value)
@@ -138,7 +141,7 @@ class Node:
         return root
 
     def _watch(self, policy: str, entries: Directory) -> None:
-        """Notes the writes to a domain's files, and lets `control` spoil them."""
+        """Wraps a domain's files: notes writes, and applies what `control` has asked for."""
         def give(name: str) -> None:
             if name in self._denied:
                 raise OSError(errno.EIO, "denied")

@@ -1,4 +1,4 @@
-"""A simulated node of a test's own, without Slurm: a bare mount namespace, and what is in it."""
+"""A simulated node for one test, without Slurm: a bare mount namespace and the simulation in it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Simulation:
         return self.path(inside).read_text().strip()
 
     def write(self, inside: str, value: object) -> int:
-        """0, or the error number of opening or writing."""
+        """Writes a file. Returns 0, or the error number of opening or writing."""
         try:
             descriptor = os.open(self.path(inside), os.O_WRONLY)
         except OSError as error:

@@ -1,6 +1,6 @@
 """The shape of a simulated /sys: directories, links and files whose text is made when read.
 
-Knows neither FUSE nor what the files mean.
+This module knows neither FUSE nor the meaning of the files.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ Node = "Directory | Link | File"
 
 @dataclass
 class File:
-    """An attribute. `read` gives the text, without the newline; `write` gets it stripped, and
-    raises OSError for what the kernel would refuse."""
+    """An attribute. `read` returns the text without the newline. `write` gets the stripped text, and raises OSError
+    where the kernel would refuse it."""
 
     read: Callable[[], object]
     write: Callable[[str], None] | None = None
@@ -23,7 +23,7 @@ class File:
     uid: int = 0
     gid: int = 0
     give: Callable[[], None] | None = None
-    """Called before its owner changes; raises OSError for what the kernel would refuse."""
+    """Called before the owner changes; raises OSError where the kernel would refuse that."""
     can_go = False
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class File:
 class Link:
     target: str
     can_go: bool = False
-    """Its name may be gone the next time."""
+    """The name may be gone at the next lookup."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Directory:
     can_go: bool = False
 
     def directory(self, path: str) -> Directory:
-        """The directory at a relative path, made where it is missing."""
+        """Returns the directory at a relative path, made if it is missing."""
         node = self
         for name in path.split("/"):
             child = node.entries.setdefault(name, Directory())
@@ -61,14 +61,14 @@ def constant(value: object, mode: int = 0o444) -> File:
 
 
 def parse_number(text: str) -> int:
-    """As the kernel's kstrtoul does for sysfs: EINVAL for all that is no plain number."""
+    """Parses a number as the kernel's kstrtoul does for sysfs: EINVAL unless it is a plain number."""
     if not text.isascii() or not text.isdigit():
         raise OSError(errno.EINVAL, f"not a number: '{text}'")
     return int(text)
 
 
 def variable(holder: dict[str, int], key: str, mode: int = 0o644) -> File:
-    """A number in a dictionary that the file shows and, if it may be written, sets."""
+    """Returns a file that shows a number in a dictionary and, if it may be written, sets it."""
     def write(text: str) -> None:
         holder[key] = parse_number(text)
     return File(lambda: holder[key], write if mode & 0o222 else None, mode)

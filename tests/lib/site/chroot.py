@@ -1,4 +1,5 @@
-"""Throw-away copies of a fresh Debian 12 with Slurm: an overlay in memory over a tree that is made once, in namespaces.
+"""Throw-away copies of a fresh Debian 12 with Slurm, in namespaces: each is an overlay in memory over a tree that is
+made once.
 
 The tree is kept in build/chroots (or $MPI_WAIT_CACHE).
 """
@@ -35,7 +36,7 @@ exec chroot . bash -c 'echo ready; exec >&-; while :; do sleep 3600 & wait $!; d
 
 
 def fresh_tree(packages: Sequence[str] = SLURM, suite: str = SUITE) -> Path:
-    """The tree with these packages and what they need, made once."""
+    """Returns the tree with these packages and their dependencies, made once."""
     names = " ".join([*sorted(packages), *sources(suite)])
     tree = CACHE / f"{suite}-{hashlib.sha256(names.encode()).hexdigest()[:12]}"
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -47,7 +48,7 @@ def fresh_tree(packages: Sequence[str] = SLURM, suite: str = SUITE) -> Path:
 
 
 class Site:
-    """A running copy. Its processes and files end with it; only what is asked for with `network` reaches others."""
+    """A running copy. Its processes and files end with it. Only commands with `network` reach other machines."""
 
     def __init__(self, process: subprocess.Popen[str], pid: int, folder: Path) -> None:
         self._process, self._pid, self._folder = process, pid, folder
@@ -62,7 +63,8 @@ class Site:
 
     def run(self, script: str, *, network: bool = False, check: bool = True,
             timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """A bash script as root in it; with check, a failure raises with what it said. stderr goes into stdout."""
+        """Runs a bash script as root in the copy, stderr into stdout. check: a failure raises AssertionError with the
+        output."""
         spaces = ["-m", "-u", "-i", "-p", "-r", "-w"] + ([] if network else ["-n"])
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
                        "DEBIAN_FRONTEND": "noninteractive"}
@@ -90,7 +92,8 @@ class Site:
 
 @contextmanager
 def site(tree: Path, shared: Path | None = None, first: Site | None = None) -> Iterator[Site]:
-    """With `first`, the second host of its network. `shared` is /shared in each that is given it."""
+    """Yields a copy. first: the copy whose network this one joins as its second host. shared: the directory shown at
+    /shared."""
     folder = Path(tempfile.mkdtemp(prefix="mpi-wait-site-"))
     network, host = (["nsenter", "-t", str(first.pid), "-n", "unshare"], "node2 127.0.0.3") if first else (
         ["unshare", "-n"], f"{NODE} 127.0.0.2")

@@ -12,7 +12,7 @@ from tests.lib.site.chroot import ROOT
 
 
 def build(output: Path, environment: Mapping[str, str] | None = None, tree: Path = ROOT) -> dict[str, Path]:
-    """Runs the tree's packaging/make-deb into an empty directory; the packages by name."""
+    """Runs the tree's packaging/make-deb into an empty directory; returns the packages by name."""
     done = subprocess.run([tree / "packaging/make-deb", output], env={**os.environ, **(environment or {})},
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=900)
@@ -38,7 +38,8 @@ def field(package: Path, name: str) -> str:
 
 
 def files(package: Path) -> set[str]:
-    """What it installs; units below /usr, where later releases have them, and pages unpacked."""
+    """Returns the paths that a package installs: units below /usr, where later releases have them, and manual pages
+    uncompressed."""
     listing = subprocess.run(["dpkg-deb", "-c", package], capture_output=True, text=True, check=True).stdout
     paths = {line.split()[5].removeprefix(".") for line in listing.splitlines() if not line.startswith("d")}
     paths = {re.sub(r"^/lib/", "/usr/lib/", path) for path in paths}
@@ -46,7 +47,7 @@ def files(package: Path) -> set[str]:
 
 
 def renumbered(package: Path, output: Path, version: str, also: Path | None = None) -> Path:
-    """A copy with another version, whose own dependencies follow. also: has the files of that package too."""
+    """Returns a copy with another version, also in its own dependencies. also: a package whose files are added."""
     tree = output / "tree"
     subprocess.run(["dpkg-deb", "-R", package, tree], check=True)
     if also:
@@ -61,7 +62,7 @@ def renumbered(package: Path, output: Path, version: str, also: Path | None = No
 
 
 def before_0_2(packages: Mapping[str, Path], output: Path) -> list[Path]:
-    """The packages as 0.1.0 had them: the energy plugin lies in the plugin's."""
+    """Returns the packages as 0.1.0 had them: the energy plugin is in the plugin's package."""
     older = [renumbered(packages[name], output, "0.1.0-1") for name in ("libmpiwait", "mpi-wait-tools")]
     return [*older, renumbered(plugin(packages), output, "0.1.0-1", energy(packages))]
 

@@ -21,7 +21,8 @@ def version() -> str:
 
 
 def tarball(folder: Path) -> Path:
-    """packaging/dist takes what is committed: the working tree, as it is, becomes a commit of its own repository."""
+    """Commits the working tree as it is in a new repository, because packaging/dist takes committed files only. Returns
+    the tarball."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
                             capture_output=True, text=True, check=True).stdout
     names = [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
@@ -43,7 +44,7 @@ def unpacked(source: Path, folder: Path) -> Path:
 
 
 def build(source: Path, folder: Path) -> list[Path]:
-    """rpmbuild -ta without a network. --nodeps: what a Debian has installed, rpm does not know."""
+    """Runs rpmbuild -ta without a network; returns the packages. --nodeps: rpm does not know Debian's packages."""
     command = ["unshare", "-n", "rpmbuild", "-ta", "--nodeps", "--define", f"_topdir {folder}", source]
     said = _run(command, folder)
     assert not re.search(r"\bwarning:", said), said

@@ -1,4 +1,4 @@
-"""Slurm in a site as its packages leave it: configuration files, and services without systemd."""
+"""Slurm in a site: the packages' configuration files, and services without systemd."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SERVICES = ("munge", "mariadb", "slurmdbd", "slurmctld", "slurmd")
 
 
 def wait_for(site: Site, script: str, timeout: float = 60) -> str:
-    """Until the script succeeds; returns what it printed."""
+    """Repeats the script until it succeeds; returns what it printed."""
     deadline = time.monotonic() + timeout
     while (done := site.run(script, check=False)).returncode:
         if time.monotonic() > deadline:
@@ -56,7 +56,8 @@ def wait_for(site: Site, script: str, timeout: float = 60) -> str:
 
 
 def start(site: Site, *others: Site) -> None:
-    """What an administrator has done before this project: nodes that run jobs, with accounting on the first."""
+    """Prepares sites as an administrator has before installing the project: nodes that run jobs, with accounting on the
+    first."""
     sites = [site, *others]
     for each in sites:
         each.write("/etc/slurm/slurm.conf", SLURM_CONF)
@@ -86,10 +87,10 @@ def wait_idle(site: Site, nodes: int = 1) -> None:
 
 
 def run_job(site: Site, command: str) -> str:
-    """As alice; returns what it printed."""
+    """Runs a command as alice; returns what it printed."""
     return site.run(f"runuser -u alice -- {command}").stdout
 
 
 def record_of(site: Site, job: str) -> str:
-    """sacct's AdminComment of the job, once there is one."""
+    """Waits for the job's AdminComment; returns it as sacct shows it."""
     return wait_for(site, f"sacct -X -n -P -j {job} -o AdminComment | grep .")

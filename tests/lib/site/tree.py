@@ -1,7 +1,5 @@
-"""
-Root directories of Debian suites, made by mmdebstrap from the source of packages that the machine itself is configured
-to use, as it is configured; a Release file may have expired.
-"""
+"""Makes root directories of Debian suites with mmdebstrap, from the package source that this machine uses, with this
+machine's settings. A Release file may have expired."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-# What apt needs to fetch from there, in the tree as on the machine.
+# The files that apt needs to fetch from there, copied from the machine.
 FETCH = ("etc/apt/auth.conf.d", "etc/apt/keyrings", "etc/apt/trusted.gpg.d", "etc/ssl/certs/ca-certificates.crt")
 COPY = f'for path in {" ".join(FETCH)}; do [ ! -e /$path ] || tar -C / -c $path | tar -C "$1" -x; done'
 ACQUIRE = re.compile(r'^Acquire::(https?::|Retries).* ".+";$', re.M)
@@ -19,7 +17,7 @@ APT = ('Acquire::Check-Valid-Until "false"', 'Acquire::Check-Date "false"', 'APT
 
 
 class Failed(Exception):
-    """What was begun went wrong; the text is the end of what was printed."""
+    """A command failed; the text is the end of its output."""
 
 
 class NotOffered(Exception):
@@ -39,7 +37,8 @@ def output(argv: Sequence[str]) -> str:
 
 
 def sources(suite: str) -> list[str]:
-    """Lines of sources.list: the machine's own, however apt was told of them; of another suite, without its updates."""
+    """Returns lines of sources.list: the machine's own, wherever apt has them from; for another suite, without its
+    updates."""
     own = own_suite()
     shown = output(["apt-get", "indextargets", "--format", "deb $(REPO_URI) $(CODENAME) $(COMPONENT)",
                     "Created-By: Packages"])
@@ -52,7 +51,8 @@ def sources(suite: str) -> list[str]:
 
 
 def make_tree(target: Path, suite: str, packages: Sequence[str] = ()) -> None:
-    """The suite's apt with these packages and what they need; an interrupted making is not taken for one."""
+    """Makes a tree with the suite's apt, these packages and their dependencies. An interrupted run leaves no tree of
+    that name."""
     making = target.with_name(f"{target.name}.making")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)

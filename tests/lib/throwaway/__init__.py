@@ -1,4 +1,4 @@
-"""The throw-away cluster: real Slurm, in namespaces, gone when its controller is."""
+"""The throw-away cluster: real Slurm, in namespaces, which ends with its controller."""
 
 from tests.lib.throwaway import registry
 from tests.lib.throwaway.cluster import FINISHED, Cluster

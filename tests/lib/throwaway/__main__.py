@@ -55,7 +55,7 @@ def check() -> int:
 
 
 def run_inside(arguments: argparse.Namespace) -> int:
-    """Boots, runs, tears down; returns the exit status of the command as a shell would."""
+    """Boots a cluster, runs the command, tears the cluster down. Returns the command's exit status as a shell would."""
     argv = arguments.argv if arguments.command == "run" else ["/bin/bash"]
     options = {} if arguments.plain else project.project_cluster_arguments()
     binds = dict(options.pop("binds", {}))

@@ -20,7 +20,7 @@ MOUNT_POINT = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """One mounted v1 hierarchy: its controllers as the kernel joins them, and our place in it."""
+    """One mounted v1 hierarchy: its controllers as the kernel joins them, and this process's path in it."""
 
     controllers: str
     mount_point: Path
@@ -31,7 +31,7 @@ class Hierarchy:
 
 
 def hierarchies() -> list[Hierarchy]:
-    """The mounted v1 hierarchies of the controllers that Slurm uses."""
+    """Returns the mounted v1 hierarchies of the controllers that Slurm uses."""
     own: dict[str, str] = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -50,7 +50,7 @@ def hierarchies() -> list[Hierarchy]:
 
 
 def unavailable_reason() -> str:
-    """Why this machine cannot run the cgroup profile; empty if it can."""
+    """Returns why this machine cannot run the cgroup profile; "" if it can."""
     present = {name for entry in hierarchies() for name in entry.controllers.split(",")}
     missing = [name for name in ("cpuset", "freezer", "devices", "memory") if name not in present]
     if missing:
@@ -63,7 +63,7 @@ def unavailable_reason() -> str:
 
 
 def create(name: str) -> list[Path]:
-    """Makes the directories, ready to take processes. What exists on failure, `remove` removes."""
+    """Makes the directories, ready to take processes. After a failure, `remove` removes what was made."""
     folders = []
     for entry in hierarchies():
         folder = entry.folder(name)
@@ -90,7 +90,7 @@ def remove_trees(left: list[Path], timeout_s: float) -> list[Path]:
 
 
 def _remove_tree(folder: Path) -> bool:
-    """True when the directory is gone."""
+    """Tries to remove a directory and all below. Returns true if it is gone."""
     for path, _, _ in os.walk(folder, topdown=False):
         with suppress(OSError):
             os.rmdir(path)
@@ -98,9 +98,9 @@ def _remove_tree(folder: Path) -> bool:
 
 
 def mount_own(found: list[Hierarchy]) -> None:
-    """In init, in its new cgroup namespace: shows only the cluster's part of every hierarchy.
+    """Shows only the cluster's part of every hierarchy. Runs in init, in its new cgroup namespace.
 
-    `found` is `hierarchies()` from before that namespace: from inside, the host's look moved.
+    found: `hierarchies()` from before that namespace, since paths read inside it are relative to its root.
     """
     kernel.tmpfs(MOUNT_POINT)
     for controllers in (entry.controllers for entry in found):

@@ -20,7 +20,7 @@ PROCESSES = "init.scope"
 
 
 def unavailable_reason() -> str:
-    """Why this machine cannot run the cgroup2 profile; empty if it can."""
+    """Returns why this machine cannot run the cgroup2 profile; "" if it can."""
     if not Path("/proc/self/ns/cgroup").exists():
         return "the kernel has no cgroup namespaces"
     if not (MOUNT_POINT / "cgroup.controllers").exists():
@@ -57,17 +57,18 @@ def remove(name: str, timeout_s: float = 10.0) -> list[Path]:
 
 
 def hierarchies() -> None:
-    """Nothing that has to be known from outside."""
+    """Returns nothing: mount_own needs no paths from outside the namespace."""
 
 
 def mount_own(_found: None) -> None:
-    """In init, in its new cgroup namespace: shows only the cluster's part, and moves init out of its root."""
-    kernel.tmpfs(MOUNT_POINT)  # nothing is mounted on itself
+    """Shows only the cluster's part, and moves init out of its root. Runs in init, in its new cgroup namespace."""
+    kernel.tmpfs(MOUNT_POINT)  # a file system cannot be mounted on itself
     kernel.mount("cgroup2", MOUNT_POINT, "cgroup2")
     for folder in (PROCESSES, "system.slice"):
         (MOUNT_POINT / folder).mkdir()
     (MOUNT_POINT / PROCESSES / "cgroup.procs").write_text("0")
-    # As systemd does. Slurm 22.05 misses the controller that is named last, which must be none that it needs.
+    # Enables controllers as systemd does. Slurm 22.05 overlooks the last one in the list, so that must be one that it
+    # does not need.
     for folder in (MOUNT_POINT, MOUNT_POINT / "system.slice"):
         enable(folder)
     kernel.bind(MOUNT_POINT / PROCESSES / "cgroup.procs", MOUNT_POINT / "cgroup.procs")

@@ -1,4 +1,4 @@
-"""A complete Slurm cluster for one test run or one demonstration, and nothing left of it after."""
+"""A complete Slurm cluster for one test run or one demonstration, which leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ USABLE_NODE_STATES = ("idle", "mixed", "allocated", "completing")
 
 POLL_S = (0.1, 0.4)
 LEAVE_NO_JOB = "while jobs=$(squeue -h -p all -o %A) && [ -n \"$jobs\" ]; do scancel -f $jobs; sleep 0.2; done"
-"""Between two questions at first, and at most: one of Slurm's commands takes 20 ms of a core, and cores are few."""
+"""Pauses between two polls, first and longest: each of Slurm's commands takes 20 ms of a core, and cores are few."""
 
-# Slurm 22.05's fence by a tree at times lets a node out of MPI_Init before another one is in: Open MPI 4.1 dies there
-# when the message comes, at address 0 in mca_btl_tcp. On a busy machine that was one of 60 runs, by a ring none of 200.
+# With Slurm 22.05's tree fence, one node sometimes leaves MPI_Init before another one is in. Open MPI 4.1 then dies
+# when the message comes, at address 0 in mca_btl_tcp: in one of 60 runs on a busy machine. With a ring fence: in none
+# of 200.
 PMIX = {"SLURM_PMIX_FENCE": "ring"}
 
 
 class Cluster:
     """munge, MariaDB, slurmdbd, slurmctld and several slurmd in namespaces of their own.
 
-    Everything lives in one set of PID, mount, network, IPC and UTS namespaces whose files are in
-    memory: nothing is written to the machine, no port is opened on it, and its users do not change.
-    When `stop` is called or this process ends, however it ends, a keeper process kills all of it.
+    Everything lives in one set of PID, mount, network, IPC and UTS namespaces whose files are in memory: nothing is
+    written to the machine, no port is opened on it, and its users do not change. When `stop` is called or this process
+    ends, however it ends, a keeper process kills all of it.
 
-    Commands run on the host "submit" (srun, sbatch, sacct, slurmctld) or on a node. All hosts share
-    /srv/cluster (`spool`, `share`, the homes); /tmp, /var/tmp, /run, /var/spool and /dev/shm are
-    each host's own.
+    Commands run on the host "submit" (srun, sbatch, sacct, slurmctld) or on a node. All hosts share /srv/cluster
+    (`spool`, `share`, the homes). Each host has its own /tmp, /var/tmp, /run, /var/spool and /dev/shm.
     """
 
     spool = str(ROOT / "spool")
-    """The directory, root's and 0755, that all hosts see at the same path."""
+    """The directory, owned by root with mode 0755, that all hosts see at the same path."""
     share = str(ROOT / "share")
-    """A directory that all hosts see and everybody may write, like /tmp."""
+    """A directory that all hosts see and every user may write to, as /tmp."""
 
     def __init__(
         self, nodes: int = 2, profile: str = "linuxproc", plugstack: str = "",
@@ -59,14 +59,13 @@ class Cluster:
     ) -> None:
         """Describes a cluster; `start` makes it.
 
-        binds: path in the cluster to the file or directory of this machine that is shown there (not
-        below /tmp, /var/tmp, /run, /var/spool or /dev/shm). slurm_conf: keys to set, or with ""
-        to leave out. model: the simulated node's knobs (see tests.lib.simnode.model.Options).
-        progress: called with a short line at the end of each stage. slurmd_arguments: more for
-        every slurmd's command line. etc: text at the end of files in /etc/slurm (made where they are
-        missing). daemon_environment: more of it for slurmdbd, slurmctld and slurmd. topology: a
-        node's CPUs in slurm.conf's words, where they are not to be this machine's. spares: how many
-        variants of one node and of two nodes may be made of it later (tests.lib.throwaway.variant.Fleet).
+        binds: path in the cluster to the file or directory of this machine that is shown there (not below /tmp,
+        /var/tmp, /run, /var/spool or /dev/shm). slurm_conf: keys to set, or with "" to leave out. model: the settings
+        of a simulated node (see tests.lib.simnode.model.Options). progress: called with a short line at the end of each
+        stage. slurmd_arguments: further arguments of every slurmd. etc: text appended to files in /etc/slurm (made if
+        missing). daemon_environment: further variables for slurmdbd, slurmctld and slurmd. topology: a node's CPUs in
+        slurm.conf's words (default: this machine's). spares: how many variants of one node and of two nodes can be made
+        later (tests.lib.throwaway.variant.Fleet).
         """
         if profile not in config.PROFILES:
             raise ValueError(f"no profile '{profile}' (there are {', '.join(config.PROFILES)})")
@@ -110,13 +109,13 @@ class Cluster:
 
     @property
     def root(self) -> Path:
-        """The cluster's shared directory as this process can read and write it, while it runs."""
+        """Returns the cluster's shared directory as this process can read and write it, while the cluster runs."""
         return self.inside.path(ROOT)
 
     # --- life ---------------------------------------------------------------------------------
 
     def start(self) -> Cluster:
-        """Boots; returns when all nodes are idle.
+        """Boots the cluster; returns when all nodes are idle.
 
         Raises MissingRequirements, ProfileUnavailable, or ClusterError with the log concerned.
         """
@@ -134,7 +133,7 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """Tears all down and returns when nothing is left; the logs stay readable. Repeatable."""
+        """Tears all down and returns when nothing is left. The logs stay readable. May be called again."""
         if self._inside is None:
             return
         with suppress(OSError, ClusterError):
@@ -171,7 +170,7 @@ class Cluster:
             self.wait_nodes()
 
     def _boot_database(self) -> None:
-        """From the template where there is one; the first cluster of all makes it."""
+        """Starts the database from the template if there is one; the first cluster of all makes the template."""
         data = self.root / "database/data"
         if templates.copy(data):
             with self._stage("munge, mariadb"):
@@ -232,8 +231,8 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command on the submit host with the user's clean environment plus `env`.
 
-        Text in and out. cwd: the user's home unless given. Past the timeout the command gets
-        SIGTERM, then SIGKILL, and subprocess.TimeoutExpired is raised. check: raises ClusterError.
+        Input and output are text. cwd: default the user's home. After the timeout the command gets SIGTERM, then
+        SIGKILL, and subprocess.TimeoutExpired is raised. check: a failure raises ClusterError.
         """
         return self.inside.run(argv, host=self._host, user=user, env={**self._environment, **(env or {})}, cwd=cwd,
                                timeout=timeout, input=input, check=check)
@@ -242,9 +241,9 @@ class Cluster:
         self, argv: Sequence[str], user: str = "alice", env: Mapping[str, str] | None = None,
         cwd: str | None = None, **files: Any,
     ) -> subprocess.Popen[str]:
-        """Like `run`, in the background. Signals that the object gets reach the command, and if
-        it is killed, the command is too. files: stdin (default /dev/null), stdout, stderr (pipes);
-        terminal=True for a command that talks to the caller's terminal."""
+        """Starts a command as `run` does, in the background. Signals that the object gets reach the command; if the
+        object's process is killed, so is the command. files: stdin (default /dev/null), stdout, stderr (pipes).
+        terminal: the command talks to the caller's terminal."""
         return self.inside.popen(argv, host=self._host, user=user, env={**self._environment, **(env or {})}, cwd=cwd,
                                  **files)
 
@@ -253,14 +252,14 @@ class Cluster:
         env: Mapping[str, str] | None = None, cwd: str | None = None, timeout: float | None = 60,
         input: str | None = None, check: bool = False,
     ) -> subprocess.CompletedProcess[str]:
-        """Like `run`, in a node's namespaces and, unless told otherwise, as root."""
+        """Runs a command as `run` does, in a node's namespaces, by default as root."""
         return self.inside.run(argv, host=node, user=user, env=env, cwd=cwd, timeout=timeout,
                                input=input, check=check)
 
     # --- files --------------------------------------------------------------------------------
 
     def read(self, node: str, path: str | Path) -> str:
-        """A file's text as root on that node reads it. Raises ClusterError where it cannot be read."""
+        """Returns a file's text as root on that node reads it. Raises ClusterError if it cannot be read."""
         try:
             return self.inside.path(path, node).read_text()
         except OSError as error:
@@ -276,9 +275,9 @@ class Cluster:
     # --- daemons ------------------------------------------------------------------------------
 
     def logs(self, name: str) -> str:
-        """A daemon's log: munge, mariadb, slurmdbd, slurmctld, slurmd-c1, simnode-c1, ...
+        """Returns a daemon's log: munge, mariadb, slurmdbd, slurmctld, slurmd-c1, simnode-c1, ...
 
-        After `stop`, as it was at the end.
+        After `stop`, returns the log as it was at the end.
         """
         if self._inside is None:
             return self._last_logs.get(name, "")
@@ -293,7 +292,7 @@ class Cluster:
         return {} if self._inside is None else self.daemons.log_sizes()
 
     def kill(self, daemon: str, sig: int = signal.SIGTERM) -> None:
-        """Signals a daemon; with SIGTERM or SIGKILL, returns when it is gone."""
+        """Signals a daemon; after SIGTERM or SIGKILL, returns when it is gone."""
         self.daemons.kill(daemon, sig)
 
     def restart(self, daemon: str) -> None:
@@ -313,7 +312,7 @@ class Cluster:
         self.wait_nodes()
 
     def pids(self, node: str) -> list[int]:
-        """The processes in a node's mount namespace but its holder, with their pids outside."""
+        """Returns the processes in a node's mount namespace except its holder, by their pids outside."""
         holder = self.inside.holders[node]
         return sorted(set(processes.in_namespace("mnt", holder)) - {holder})
 
@@ -331,8 +330,8 @@ class Cluster:
     def wait_job(
         self, jobid: int | str, states: Sequence[str] = FINISHED, timeout: float = 60
     ) -> str:
-        """Waits until slurmctld has the job in one of the states (by default: over, its epilogs
-        included); returns that state. Of an array, all tasks must be there."""
+        """Waits until slurmctld has the job in one of the states (default: over, its epilogs included); returns that
+        state. All tasks of an array must be in such a state."""
         seen: list[str] = []
 
         def arrived() -> bool:
@@ -346,21 +345,21 @@ class Cluster:
     def sacct(
         self, jobid: int | str, fields: Sequence[str], extra: Sequence[str] = ()
     ) -> list[dict[str, str]]:
-        """The job's rows, steps included, as root sees them; `extra` goes to sacct as it is."""
+        """Returns the job's rows, steps included, as root sees them; `extra` is passed on to sacct."""
         argv = ["sacct", "-n", "-P", "--delimiter=\x1f", "-j", str(jobid), "-o", ",".join(fields)]
         lines = self.node_run(SUBMIT, [*argv, *extra], check=True).stdout.splitlines()
         names = [field.split("%")[0] for field in fields]
         return [dict(zip(names, line.split("\x1f"), strict=True)) for line in lines]
 
     def end_jobs(self) -> None:
-        """Cancels every job of the ordinary nodes, and returns when they have left the queue. Whether it could is of no
-        concern: a daemon may be away."""
+        """Cancels every job of the ordinary nodes, and returns when they have left the queue. Ignores failures: a
+        daemon may be down."""
         with suppress(subprocess.TimeoutExpired, OSError, ClusterError):
             self.node_run(SUBMIT, ["sh", "-c", LEAVE_NO_JOB], timeout=20)
 
     def wait_accounted(self, jobid: int | str, timeout: float = 30) -> None:
-        """Returns when slurmdbd too has the job as over: seconds after `wait_job`, because
-        slurmctld sends its records in batches."""
+        """Returns when slurmdbd too has the job as over. This is seconds after `wait_job`, because slurmctld sends its
+        records in batches."""
         def accounted() -> bool:
             rows = self.sacct(jobid, ["State", "End"])
             return bool(rows) and all(row["State"].split()[0] in FINISHED and row["End"] != "Unknown" for row in rows)

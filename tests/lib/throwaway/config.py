@@ -86,29 +86,29 @@ CGROUP_CONF = {"cgroup2": CGROUP_V2_CONF}
 
 @cache
 def machine_topology() -> str:
-    """CPUs, sockets, cores and threads of this machine in slurm.conf's words, from `slurmd -C`."""
+    """Returns CPUs, sockets, cores and threads of this machine in slurm.conf's words, from `slurmd -C`."""
     output = subprocess.run(["slurmd", "-C"], capture_output=True, text=True, check=True).stdout
     words = output.splitlines()[0].split()
     return " ".join(word for word in words if not word.startswith(("NodeName=", "RealMemory=")))
 
 
 def spare_nodes(singles: int, pairs: int) -> dict[str, list[str]]:
-    """The nodes that variants are made of, by partition: v01, v02, ... of one node each, d01, ... of two."""
+    """Returns the nodes that variants are made of, by partition: v01, v02, ... of one node each, d01, ... of two."""
     groups = {f"v{number:02}": [f"v{number:02}"] for number in range(1, singles + 1)}
     return groups | {f"d{number:02}": [f"d{number:02}{half}" for half in (1, 2)] for number in range(1, pairs + 1)}
 
 
 def slurm_conf(nodes: list[str], profile: str, changes: dict[str, str], spares: dict[str, list[str]],
                topology: str = "") -> str:
-    """slurm.conf; `changes` replaces or adds keys, and an empty value removes one. topology: of a node, by default
-    this machine's. Spare nodes are down until one is made of them; a variant's slurm.conf may differ from slurmctld's.
-    """
+    """Returns slurm.conf. changes: keys to replace or add; an empty value removes a key. topology: of a node (default:
+    this machine's). A spare node is down until a variant is made of it. A variant's slurm.conf may differ from
+    slurmctld's."""
     extra = {"DebugFlags": "NO_CONF_HASH"} if spares else {}
     settings = {**COMMON, **PROFILES[profile], **extra, **changes}
     lines = [f"{key}={value}" for key, value in settings.items() if str(value)]
     lines += [_node_line(node, f"{FIRST_SLURMD_PORT + index}", topology, "UNKNOWN") for index, node in enumerate(nodes)]
     if spare := [node for group in spares.values() for node in group]:
-        # One line for all: each program of Slurm's reads this file when it starts, at 40 us a line.
+        # All nodes share one line: each program of Slurm's reads this file when it starts, at 40 us a line.
         first = FIRST_SLURMD_PORT + len(nodes)
         lines.append(_node_line(",".join(spare), f"[{first}-{first + len(spare) - 1}]", topology, "DOWN"))
     lines.append(f"PartitionName=all Nodes={','.join(nodes)} Default=YES MaxTime=INFINITE State=UP")
@@ -121,7 +121,7 @@ def _node_line(nodes: str, ports: str, topology: str, state: str) -> str:
 
 
 def spare_partitions(spares: dict[str, list[str]]) -> str:
-    """What slurmctld alone reads after slurm.conf: a partition for each group of spare nodes."""
+    """Returns the lines that slurmctld alone reads after slurm.conf: a partition for each group of spare nodes."""
     return "".join(f"PartitionName={name} Nodes={','.join(group)} MaxTime=INFINITE State=UP\n"
                    for name, group in spares.items())
 
@@ -143,11 +143,11 @@ DebugLevel=info
 
 
 def mariadb_arguments() -> list[str]:
-    """Options of both the data directory's initialisation and the server: fast, not durable."""
+    """Returns options of both the data directory's initialisation and the server: fast, not durable."""
     return [
         "--no-defaults", "--user=root", f"--datadir={ROOT}/database/data", "--skip-name-resolve",
         "--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=16M",
         "--innodb-buffer-pool-size=64M", "--innodb-autoextend-increment=8",
         "--innodb-lock-wait-timeout=900", "--innodb-doublewrite=0",
-        "--innodb-use-native-aio=0", "--loose-innodb-snapshot-isolation=OFF",  # slurmdbd dies of it
+        "--innodb-use-native-aio=0", "--loose-innodb-snapshot-isolation=OFF",  # slurmdbd dies with it on
     ]

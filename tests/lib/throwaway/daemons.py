@@ -19,13 +19,14 @@ from tests.lib.throwaway.requirements import DEBIAN_PYTHON
 from tests.lib.throwaway.sandbox import ROOT, SUBMIT
 
 POLL_S = (0.05, 0.2)
-"""At first, and at most: to look for a listening port takes the kernel milliseconds, and it holds up the daemon."""
+"""Pauses between two checks, first and longest: looking for a listening port takes the kernel milliseconds, and delays
+the daemon."""
 READY_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program that stays: where it runs, and the question whose yes means that it serves."""
+    """A daemon: its command, where it runs, and a check that is true when it serves."""
 
     name: str
     argv: list[str]
@@ -33,7 +34,7 @@ class Daemon:
     host: str = SUBMIT
     cwd: str = "/"
     socket: str = ""
-    """A file that says "ready", and that a killed daemon leaves behind."""
+    """A file that shows that the daemon is ready, and that a killed daemon leaves behind."""
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -48,8 +49,8 @@ def munge() -> Daemon:
 def mariadb() -> Daemon:
     """Initialises its data directory and serves it, on a socket only.
 
-    With slurmdbd's database: libmariadb3 of MariaDB 11.8.9 forgets its own limits when a connection is tried anew,
-    which is how slurmdbd finds out that it has to make one.
+    Makes slurmdbd's database too: libmariadb3 of MariaDB 11.8.9 forgets its own limits when a connection is tried
+    again, which slurmdbd does when it finds no database.
     """
     options = config.mariadb_arguments()
     install = ["mariadb-install-db", *options, "--auth-root-authentication-method=socket",
@@ -69,7 +70,7 @@ def slurmdbd(env: Mapping[str, str]) -> Daemon:
 
 
 def slurmctld(env: Mapping[str, str], conf: str) -> Daemon:
-    """conf: its configuration in etc, which may say more than the one that all others read."""
+    """conf: slurmctld's configuration file in etc, which may say more than the one that all others read."""
     return Daemon("slurmctld", ["slurmctld", "-D", "-f", f"{ROOT}/etc/{conf}"], lambda inside: processes.is_listening(
         inside.init, config.SLURMCTLD_PORT), env=env)
 
@@ -81,14 +82,14 @@ def slurmd(node: str, index: int, arguments: Sequence[str], env: Mapping[str, st
 
 
 def simnode(node: str, model: dict[str, Any]) -> Daemon:
-    """The simulated hardware of a node; ready when its marker can be read there."""
+    """Returns the simulated hardware of a node. It is ready when its marker can be read on the node."""
     argv = [DEBIAN_PYTHON, "-m", "tests.lib.simnode", json.dumps(model)]
     return Daemon(f"simnode-{node}", argv, lambda inside: inside.path(
         "/sys/class/powercap/SIMULATED", node).exists(), host=node, cwd=f"{ROOT}/lib")
 
 
 def holder(node: str, files: dict[str, str]) -> Daemon:
-    """Not a daemon of the node's, but what holds its namespaces: ready when they stand."""
+    """Returns the process that holds a node's namespaces. It is ready when they stand."""
     ready = f"{ROOT}/pid/ready-{node}"
 
     def stands(inside: Sandbox) -> bool:
@@ -99,7 +100,7 @@ def holder(node: str, files: dict[str, str]) -> Daemon:
 
 
 def polls() -> Iterator[None]:
-    """Sleeps ever longer between one and the next."""
+    """Yields for each poll, and sleeps ever longer between two polls."""
     pause_s, most_s = POLL_S
     while True:
         yield
@@ -115,11 +116,11 @@ class Daemons:
         self._daemons = {daemon.name: daemon for daemon in daemons}
 
     def add(self, daemon: Daemon) -> None:
-        """One more; of the same name, in its place."""
+        """Adds a daemon, in place of one of the same name."""
         self._daemons[daemon.name] = daemon
 
     def start(self, name: str) -> None:
-        """Starts it without waiting for it; its own output goes to log/NAME.out."""
+        """Starts a daemon without waiting until it is ready; its output goes to log/NAME.out."""
         daemon = self._daemons[name]
         pid_file = f"{ROOT}/pid/{name}"
         for stale in filter(None, (pid_file, daemon.socket)):
@@ -132,7 +133,7 @@ class Daemons:
             raise ClusterError(f"{name} could not be started: {complaint}")
 
     def wait(self, name: str, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Returns when it serves; raises ClusterError when it ends instead, or takes too long."""
+        """Returns when the daemon serves. Raises ClusterError if it ends instead, or takes too long."""
         deadline = time.monotonic() + timeout_s
         for _ in polls():
             if self._daemons[name].is_ready(self._inside):
@@ -144,27 +145,27 @@ class Daemons:
                                    f"{self.log(name)[-3000:]}")
 
     def pid(self, name: str) -> int | None:
-        """The daemon's pid inside the cluster, once its starter has written it."""
+        """Returns the daemon's pid inside the cluster; None until its starter has written it."""
         try:
             return int(self._inside.path(f"{ROOT}/pid/{name}").read_text())
         except FileNotFoundError:
             return None
 
     def is_running(self, name: str) -> bool:
-        """True also between the start and the moment that the pid is known."""
+        """Returns true also between the start and the moment when the pid is known."""
         pid = self.pid(name)
         if pid is None:
             return True
         return not processes.has_ended(self._inside.path(f"/proc/{pid}/stat"))
 
     def kill(self, name: str, number: int = signal.SIGTERM) -> None:
-        """Sends a signal; with a fatal one, returns when the daemon is gone."""
+        """Sends a signal; if it is SIGTERM or SIGKILL, returns when the daemon is gone."""
         if name not in self._daemons:
             raise ClusterError(f"no daemon '{name}' (there are {', '.join(self._daemons)})")
         outside = processes.host_pids(self._inside.init).get(self.pid(name) or 0)
         if outside is None:
             return
-        with suppress(ProcessLookupError):  # it has just ended by itself, or of an earlier signal
+        with suppress(ProcessLookupError):  # the daemon has just ended, by itself or by an earlier signal
             os.kill(outside, number)
         deadline = time.monotonic() + 15
         for _ in polls():
@@ -174,12 +175,12 @@ class Daemons:
                 raise ClusterError(f"{name} is still there 15 s after signal {number}")
 
     def log(self, name: str) -> str:
-        """The daemon's log, or its own output where it keeps none."""
+        """Returns the daemon's log, or its output if it keeps no log."""
         path = self._log_file(name)
         return path.read_text(errors="replace") if path else ""
 
     def log_sizes(self) -> dict[str, int]:
-        """In bytes, of every log that there is."""
+        """Returns the size of every log, in bytes."""
         names = {path.stem for path in self._inside.path(f"{ROOT}/log").iterdir()}
         found = {name: self._log_file(name) for name in names}
         return {name: path.stat().st_size for name, path in found.items() if path}

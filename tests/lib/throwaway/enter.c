@@ -1,13 +1,14 @@
 /*
- * enter PID UID GID GROUPS FOLDER [-t] [-d PIDFILE OUTPUT] -- COMMAND...: runs a command inside a cluster; environment
- * and files 0-2 are inherited.
+ * enter PID UID GID GROUPS FOLDER [-t] [-d PIDFILE OUTPUT] -- COMMAND...: runs a command inside a cluster. The command
+ * inherits environment and files 0 to 2.
  *
- * It joins the namespaces and cgroups of process PID, becomes the user (GROUPS: numbers with commas between),
- * runs the command in FOLDER, passes signals on to it, and ends as the command ended: so a command in the cluster is an
- * ordinary child of the caller. If this process is killed, so is the command. Thousands of commands are run so.
+ * The program joins the namespaces and cgroups of process PID, becomes the user (GROUPS: numbers with commas between),
+ * runs the command in FOLDER, passes signals on to it, and ends as the command ended. So a command in the cluster is an
+ * ordinary child of the caller. If this process is killed, so is the command. Thousands of commands are run this way.
  *
- * -t: the command gets the caller's terminal, whose own signals are not passed on. -d: it is a daemon, left to the
- * cluster's init in a session of its own, with its pid in PIDFILE and its output in OUTPUT; this process ends at once.
+ * -t: the command gets the caller's terminal, whose own signals are not passed on. -d: the command is a daemon, left to
+ * the cluster's init in a session of its own, with its pid in PIDFILE and its output in OUTPUT; this process ends at
+ * once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -105,8 +106,8 @@ static size_t cgroups_read(const char *pid, struct cgroup found[static CGROUPS_M
 	return count;
 }
 
-/* Moves this process into the cgroups of `pid` that are not its own. Of v2 only where there is nothing else: beside v1
- * it has no controllers. */
+/* Moves this process into the cgroups of `pid` that are not its own. Uses v2 only if there is no v1, beside which v2
+ * has no controllers. */
 static void cgroups_join(const char *pid)
 {
 	static struct cgroup own[CGROUPS_MAX], wanted[CGROUPS_MAX];
@@ -136,8 +137,8 @@ static bool is_same(int fd, const char *path)
 	return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/* Enters the namespaces of `pid` that are not this process's own; the mounts come last. Its root directory too: setns
- * leads to the root of the mount namespace, which in a chroot is another directory. */
+/* Enters the namespaces of `pid` that are not this process's own, the mounts last. Then enters its root directory:
+ * setns leads to the root of the mount namespace, which in a chroot is another directory. */
 static void namespaces_join(const char *pid)
 {
 	static const char *const names[] = {"pid", "net", "ipc", "uts", "cgroup", "mnt"};
@@ -162,7 +163,7 @@ static void namespaces_join(const char *pid)
 		fail("chroot");
 }
 
-/* 127 and 126 as a shell has them. */
+/* Executes the command. On failure exits with 127 or 126, as a shell does. */
 static _Noreturn void execute(const struct command *command)
 {
 	if (setgroups(command->group_count, command->groups) == -1 ||
@@ -226,12 +227,12 @@ static _Noreturn void child_run(const struct command *command)
 	execute(command);
 }
 
-/* Ends this process the way the command ended, by its signal where it was one. */
+/* Ends this process as the command ended, by its signal if it was one. */
 static _Noreturn void end_as(int status)
 {
 	if (WIFSIGNALED(status)) {
 		signal(WTERMSIG(status), SIG_DFL);
-		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the command dumped its core already */
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the command has dumped its core already */
 		kill(getpid(), WTERMSIG(status));
 	}
 	_exit(WEXITSTATUS(status));

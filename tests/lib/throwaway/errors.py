@@ -1,8 +1,8 @@
-"""What can go wrong with a throw-away cluster."""
+"""Errors of the throw-away cluster."""
 
 
 class ClusterError(RuntimeError):
-    """The cluster did not do what it was told; the message holds the end of the log concerned."""
+    """The cluster did not do as asked; the message holds the end of the log concerned."""
 
 
 class MissingRequirements(ClusterError):

@@ -1,7 +1,7 @@
-"""Makes a node of a cluster that runs: `python3 -m tests.lib.throwaway.holder NODE READY FILES`.
+"""Adds a node to a running cluster: `python3 -m tests.lib.throwaway.holder NODE READY FILES`.
 
-Started in the submit host's namespaces. Stays, and holds the node's namespaces. READY: the file that is made when the
-node stands. FILES: JSON, path to the file that is seen there on this node instead.
+The program is started in the submit host's namespaces. It stays, and holds the node's namespaces. READY: the file that
+it makes when the node stands. FILES: JSON, path to the file that this node shows there instead.
 """
 
 from __future__ import annotations

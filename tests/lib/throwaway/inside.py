@@ -1,4 +1,4 @@
-"""Running commands inside a cluster, and the life of the keeper that holds it.
+"""Runs commands inside a cluster, and starts and ends the keeper that holds it.
 
 `Sandbox` knows namespaces, users and environments, but not Slurm.
 """
@@ -22,16 +22,16 @@ BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
 ENTER = BUILD / "tests/lib/throwaway/enter"
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 GRACE_S = 5.0
-"""How long a command that ran past its time may take to end on SIGTERM before it is killed."""
+"""How long a command that has timed out may take to end after SIGTERM before it is killed."""
 
 File = int | IO[Any] | None
 
 
 class Sandbox:
-    """A started set of namespaces: one submit host and the nodes, each with its holder process."""
+    """A running set of namespaces: one submit host and the nodes, each with its holder process."""
 
     def __init__(self, spec: sandbox.Spec) -> None:
-        """Starts it. Raises ClusterError with the keeper's reason when that fails."""
+        """Starts the namespaces. Raises ClusterError with the keeper's reason if that fails."""
         self._keeper = subprocess.Popen(
             [sys.executable, "-m", "tests.lib.throwaway.keeper"], cwd=REPOSITORY, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -62,15 +62,15 @@ class Sandbox:
             self._keeper.stdout.close()
 
     def add_holder(self, host: str, pid: int) -> None:
-        """A node that was made after the start; its holder's pid as the cluster sees it."""
+        """Registers a node that was made after the start. pid: its holder's, as the cluster sees it."""
         self.holders[host] = processes.host_pids(self.init)[pid]
 
     def path(self, inside: str | Path, host: str = SUBMIT) -> Path:
-        """Where the controller finds a file of a host of the cluster."""
+        """Returns the path by which the controller reaches a file on a host of the cluster."""
         return Path(f"/proc/{self.holders[host]}/root{inside}")
 
     def account(self, user: str) -> dict[str, Any]:
-        """uid, gid, groups and home of a user as the cluster sees them."""
+        """Returns uid, gid, groups and home of a user as the cluster sees them."""
         rows = [line.split(":") for line in self.path("/etc/passwd").read_text().splitlines()]
         row = next((row for row in rows if row[0] == user), None)
         if row is None:
@@ -83,7 +83,7 @@ class Sandbox:
         return {"uid": int(row[2]), "gid": gid, "groups": groups, "home": row[5]}
 
     def environment(self, user: str, home: str) -> dict[str, str]:
-        """A fresh login's environment, with what Slurm and Open MPI need in this cluster."""
+        """Returns a fresh login's environment, with the variables that Slurm and Open MPI need in this cluster."""
         return {
             "PATH": SEARCH_PATH, "HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/bash",
             "LANG": "C.UTF-8", "SLURM_CONF": str(ROOT / "etc/slurm.conf"),
@@ -131,7 +131,7 @@ class Sandbox:
 
 
 def end_late(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Ends a command that ran past its time, gently first; returns what it had written."""
+    """Ends a command that has timed out, by SIGTERM first; returns what it had written."""
     process.terminate()
     for _ in range(2):
         try:

@@ -1,13 +1,13 @@
-"""The process that outlives the controller: starts the cluster's init, and cleans up after it.
+"""The keeper, which outlives the controller: starts the cluster's init, and cleans up after it.
 
-Started by `Cluster` in a session of its own: `python -m tests.lib.throwaway.keeper`. Reads one line (a
-`Spec` as JSON) from standard input, answers with one line of JSON on standard output
-({"init": pid, "nodes": {name: pid}} or {"error": text}), and then waits until standard input ends,
-says anything, or the controller dies, however it dies. Then it kills init, with which the kernel
-kills every process and drops every mount and socket of the cluster, and removes the cgroups.
+`Cluster` starts it in a session of its own: `python -m tests.lib.throwaway.keeper`. It reads one line (a `Spec` as
+JSON) from standard input, and answers with one line of JSON on standard output: {"init": pid, "nodes": {name: pid}} or
+{"error": text}. Then it waits until standard input ends or has data, or the controller dies, however it dies. Then it
+kills init, with which the kernel kills every process and drops every mount and socket of the cluster, and removes the
+cgroups.
 
-Invariant: what this process made is gone when it exits; if it is killed itself, the death signal
-takes init along and only empty cgroup directories can remain.
+Invariant: all that this process made is gone when it exits. If it is killed itself, the death signal ends init too, and
+only empty cgroup directories can remain.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def fork_init(spec: sandbox.Spec) -> tuple[int, int]:
 
 
 def close_standard_files() -> None:
-    """Init must hold neither the controller's pipes nor its terminal."""
+    """Replaces the standard files, so that init holds neither the controller's pipes nor its terminal."""
     null = os.open("/dev/null", os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
@@ -53,7 +53,7 @@ def close_standard_files() -> None:
 
 
 def wait_for_nodes(spec: sandbox.Spec, init: int, ready: int) -> dict[str, object]:
-    """The answer to the controller, once init has reported or ended."""
+    """Waits until init has reported or ended; returns the answer to the controller."""
     with os.fdopen(ready, encoding="utf-8") as report:
         text = report.read()
     if not text or text.startswith("error"):

@@ -67,7 +67,7 @@ def bind(source: str | Path, target: str | Path) -> None:
 
 
 def make_mounts_private() -> None:
-    """From here on, no mount of this namespace is seen by another one, nor the reverse."""
+    """Makes all mounts private: from here on, no mount of this namespace shows in another one, nor the reverse."""
     try:
         mount("none", "/", flags=MS_REC | MS_PRIVATE)
     except OSError as error:
@@ -78,7 +78,7 @@ def make_mounts_private() -> None:
 
 
 def tmpfs(target: str | Path, mode: int = 0o755) -> None:
-    """An empty file system in memory, hiding what was there."""
+    """Mounts an empty file system in memory over the target."""
     mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, f"mode={mode:o}")
 
 
@@ -92,21 +92,21 @@ def overlay(target: str | Path, scratch: Path) -> None:
 
 
 def set_death_signal(number: int) -> None:
-    """This process gets the signal when its parent ends. Cleared by a change of user."""
+    """Makes the kernel send this process the signal when its parent ends. A change of user clears it."""
     _check(_libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(number), 0, 0, 0), "prctl")
 
 
 def set_process_name(name: str) -> None:
-    """What ps shows as the command (15 characters)."""
+    """Sets the name that ps shows as the command (15 characters)."""
     _check(_libc.prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0), "prctl")
 
 
 def raise_loopback(address: str) -> None:
     """Brings `lo` of this network namespace up with this address of 127.0.0.0/8 as its only one.
 
-    All of 127.0.0.0/8 reaches it. Not 127.0.0.1, because glibc's getaddrinfo with AI_ADDRCONFIG,
-    which slurmdbd calls, finds nothing on a host that has no other address; and not a second
-    address, because Open MPI refuses a peer that connects from another one than it announced.
+    All of 127.0.0.0/8 reaches it. The address is not 127.0.0.1, because glibc's getaddrinfo with AI_ADDRCONFIG, which
+    slurmdbd calls, finds nothing on a host that has no other address. It is the only address, because Open MPI refuses
+    a peer that connects from another one than it announced.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         request = bytearray(struct.pack("16sH22x", b"lo", 0))

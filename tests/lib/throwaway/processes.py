@@ -1,4 +1,4 @@
-"""Finding a cluster's processes, what they do, and its listening ports from outside, through /proc."""
+"""Finds a cluster's processes, their activities, and its listening ports from outside, through /proc."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEBUGGER_S = 20
 
 
 def in_namespace(kind: str, of: int) -> Iterator[int]:
-    """The processes (pids as this process sees them) that share a namespace with `of`."""
+    """Yields the processes (pids as this process sees them) that share a namespace with `of`."""
     namespace = os.readlink(f"/proc/{of}/ns/{kind}")
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -25,7 +25,7 @@ def in_namespace(kind: str, of: int) -> Iterator[int]:
 
 
 def host_pids(init: int) -> dict[int, int]:
-    """The cluster's processes: pid inside to pid outside."""
+    """Returns the cluster's processes: pid inside to pid outside."""
     found = {}
     for pid in in_namespace("pid", init):
         with suppress(OSError, StopIteration):
@@ -36,7 +36,7 @@ def host_pids(init: int) -> dict[int, int]:
 
 
 def is_listening(pid: int, port: int) -> bool:
-    """Whether something in the network namespace of `pid` accepts TCP connections at the port."""
+    """Returns true if a process in the network namespace of `pid` accepts TCP connections at the port."""
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
             _, local, _, state = line.split()[:4]
@@ -46,7 +46,7 @@ def is_listening(pid: int, port: int) -> bool:
 
 
 def has_ended(stat: Path) -> bool:
-    """Whether the process of that /proc/PID/stat is gone, or has ended and nobody has waited for it yet."""
+    """Returns true if the process of that /proc/PID/stat is gone or a zombie."""
     try:
         text = stat.read_text()
     except OSError:
@@ -55,8 +55,8 @@ def has_ended(stat: Path) -> bool:
 
 
 def doings(init: int) -> str:
-    """What the cluster's processes do just now: state, CPU time, and where in the kernel each thread is. With the
-    stacks of the first that are not root's, where there is a debugger."""
+    """Describes the cluster's processes: state, CPU time, and kernel function of each thread. Adds the stacks of the
+    first few that are not root's, if there is a debugger."""
     lines: list[str] = []
     stacks: list[str] = []
     try:
@@ -79,7 +79,7 @@ def doings(init: int) -> str:
 
 
 def stack(pid: int) -> str:
-    """Of each thread, as gdb sees it: frames only."""
+    """Returns the stacks of all threads as gdb prints them, frames only."""
     command = ["gdb", "-p", str(pid), "-batch", "-nx", "-ex", "thread apply all backtrace"]
     try:
         shown = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=DEBUGGER_S,

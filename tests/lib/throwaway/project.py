@@ -1,4 +1,4 @@
-"""What of this project a cluster should show: the staged installation and the test programs."""
+"""The parts of this project that a cluster shows: the staged installation and the test programs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PROGRAMS = "/opt/mpi-wait-tests"
 
 
 def project_cluster_arguments() -> dict[str, Any]:
-    """`plugstack` and `binds` for `Cluster`, from what has been built so far.
+    """Returns `plugstack` and `binds` for `Cluster`, from what has been built so far.
 
-    The staged installation is $MPI_WAIT_STAGE, or build/stage/opt/mpi-wait in the repository.
-    Without one the cluster is plain Slurm.
+    The staged installation is $MPI_WAIT_STAGE, or build/stage/opt/mpi-wait in the repository. Without one the cluster
+    is plain Slurm.
     """
     stage = Path(os.environ.get("MPI_WAIT_STAGE", REPOSITORY / "build/stage/opt/mpi-wait"))
     programs = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build")) / "tests/lib/programs"

@@ -1,4 +1,4 @@
-"""Which clusters this process runs, and which did not come up: for the report of a test that failed."""
+"""The clusters that this process runs, and those that did not come up: for the report of a failed test."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ if TYPE_CHECKING:
 
 RUNNING: list[Cluster] = []
 FAILED: list[Cluster] = []
-"""Since `forget_failures`."""
+"""Clusters that did not come up since `forget_failures`."""
 LATE: list[tuple[str, str]] = []
-"""What the processes of a cluster did when a command had to be ended; since then."""
+"""Activities of a cluster's processes when a command timed out, since `forget_failures`."""
 
 
 def sizes() -> dict[int, dict[str, int]]:
-    """How long each log is now, by cluster."""
+    """Returns the length of each log now, by cluster."""
     return {id(cluster): cluster.log_sizes() for cluster in RUNNING}
 
 
 def news(before: dict[int, dict[str, int]]) -> list[tuple[str, str]]:
-    """What the logs have got since then: all of a cluster that was started later, or did not come up."""
+    """Returns the text added to the logs since then: all of it for a cluster that was started later, or did not come
+    up."""
     found = []
     for cluster in [*RUNNING, *FAILED]:
         known = before.get(id(cluster), {})
@@ -36,7 +37,7 @@ def note_late(argv: Sequence[str], doings: str) -> None:
 
 
 def end_jobs() -> None:
-    """Nothing of a test that failed stands in the way of the next one."""
+    """Ends all jobs, so that those of a failed test do not delay the next one."""
     for cluster in RUNNING:
         cluster.end_jobs()
 

@@ -1,4 +1,4 @@
-"""What the throw-away cluster needs of the machine, and what of it is missing."""
+"""The requirements of the throw-away cluster, and which of them this machine lacks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def plugin_folders() -> list[Path]:
 
 
 def has_plugin(name: str) -> bool:
-    """Whether this machine's Slurm has it (mpi_pmix: not in every release of Debian)."""
+    """Returns true if this machine's Slurm has the plugin (not every release of Debian has mpi_pmix)."""
     return any((folder / f"{name}.so").exists() for folder in plugin_folders())
 
 
 def missing_requirements(simulated: bool = True) -> list[str]:
-    """One line per thing that is missing, saying how to get it; empty when a cluster can run."""
+    """Returns one line per missing requirement, which says how to install it; empty if a cluster can run."""
     missing = []
     if os.geteuid() != 0:
         missing.append("root: namespaces and mounts need it (use sudo)")

@@ -1,7 +1,7 @@
 """The cluster's private view of the machine: the mounts of init and nodes, and the users.
 
-Runs in processes forked by the keeper, as root, in fresh namespaces. All that is written here lives
-in memory and ends with the namespaces.
+This code runs in processes forked by the keeper, as root, in fresh namespaces. All that it writes lives in memory and
+ends with the namespaces.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path("/srv/cluster")
 
 SUBMIT = "submit"
 ADDRESS = "127.0.0.2"
-"""Every host's, on the loopback interface of the cluster's own network namespace."""
+"""Address of every host, on the loopback interface of the cluster's own network namespace."""
 FIRST_UID = 20001
 USERS = ("alice", "bob", "carol")
 NODE_TMPFS = {"/run": 0o755, "/tmp": 0o1777, "/var/tmp": 0o1777, "/var/spool": 0o755,
@@ -30,8 +30,8 @@ NODE_TMPFS = {"/run": 0o755, "/tmp": 0o1777, "/var/tmp": 0o1777, "/var/spool": 0
 
 @dataclass(frozen=True)
 class Spec:
-    """What the controller asks of the keeper. `binds`: target in the cluster to host path. `own_cgroups`: none, or
-    their version."""
+    """The controller's request to the keeper. binds: target in the cluster to host path. own_cgroups: version of the
+    cluster's own cgroups, 0 for none."""
 
     name: str
     nodes: list[str]
@@ -45,7 +45,7 @@ class Spec:
 
 
 def run_init(spec: Spec, ready: int) -> NoReturn:
-    """Process 1 of the cluster: builds the shared view, forks the node holders, reaps orphans.
+    """Runs process 1 of the cluster: builds the shared view, forks the node holders, reaps orphans.
 
     Writes a line to `ready` when all nodes stand, or the reason why not.
     """
@@ -68,7 +68,7 @@ def start_holder(node: str) -> int:
     pid = os.fork()
     if pid == 0:
         os.dup2(ready_write, 3)
-        os.closerange(4, 1024)  # above all the pipe on which init reports
+        os.closerange(4, 1024)  # most of all the pipe on which init reports
         kernel.set_death_signal(signal.SIGKILL)
         os.setsid()
         try:
@@ -84,7 +84,7 @@ def start_holder(node: str) -> int:
 
 
 def build_shared(spec: Spec) -> None:
-    """The namespaces, mounts, users and host names that all nodes share."""
+    """Makes the namespaces, mounts, users and host names that all nodes share."""
     hierarchies = cgroups.of(spec.own_cgroups).hierarchies() if spec.own_cgroups else []
     flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS | kernel.CLONE_NEWIPC | kernel.CLONE_NEWNET
     kernel.unshare(flags | (kernel.CLONE_NEWCGROUP if spec.own_cgroups else 0))
@@ -103,7 +103,7 @@ def build_shared(spec: Spec) -> None:
     mount_private_tmpfs()
     make_directory(Path("/run/munge"), 0o755)
     make_directory(Path("/run/mysqld"), 0o755)
-    Path("/run/mariadbd").symlink_to("mysqld")  # where later clients of MariaDB look
+    Path("/run/mariadbd").symlink_to("mysqld")  # path that later clients of MariaDB use
     make_writable(Path("/etc"))
     for target, source in sorted(sources.items()):
         bind_descriptor(source, target)
@@ -111,9 +111,9 @@ def build_shared(spec: Spec) -> None:
 
 
 def hold_node(node: str, ready: int, files: Mapping[str, str] | None = None) -> NoReturn:
-    """A node: the shared view with its own host name, IPC, /run, /tmp, spool and shared memory.
+    """Makes a node, and holds it: the shared view with its own host name, IPC, /run, /tmp, spool and shared memory.
 
-    files: path to the file of the shared view that is seen there instead.
+    files: path to the file of the shared view that is shown there instead.
     """
     kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS | kernel.CLONE_NEWIPC)
     kernel.make_mounts_private()
@@ -149,14 +149,14 @@ def make_directory(path: Path, mode: int) -> None:
 
 
 def make_writable(folder: Path) -> None:
-    """Puts an overlay on the directory (once), so that what is made in it stays in the cluster."""
+    """Puts an overlay on the directory (once), so that files made in it stay in the cluster."""
     scratch = ROOT / "overlay" / str(folder).strip("/").replace("/", "-")
     if not scratch.exists():
         kernel.overlay(folder, scratch)
 
 
 def bind_descriptor(source: int, target: Path) -> None:
-    """Binds an O_PATH descriptor at `target`, which is made, in an overlay, where it is missing."""
+    """Binds an O_PATH descriptor at `target`. Makes a missing target in an overlay."""
     if not target.exists():
         parent = next(path for path in target.parents if path.exists())
         if os.stat(parent).st_dev != os.stat("/srv").st_dev:
@@ -171,12 +171,12 @@ def bind_descriptor(source: int, target: Path) -> None:
 
 
 def write_etc(nodes: list[str]) -> None:
-    """Users, their homes, host names, and /etc/slurm as the cluster's own."""
+    """Writes the users, their homes, host names, and /etc/slurm of the cluster."""
     passwd, shadow, group = [], [], []
     for uid, user in enumerate(USERS, FIRST_UID):
         home = ROOT / "home" / user
         passwd.append(f"{user}:x:{uid}:{uid}:{user}:{home}:/bin/bash\n")
-        shadow.append(f"{user}:*:1:0:99999:7:::\n")  # without it, su refuses, and with it --get-user-env
+        shadow.append(f"{user}:*:1:0:99999:7:::\n")  # su, which --get-user-env runs, refuses without it
         group.append(f"{user}:x:{uid}:\n")
         make_directory(home, 0o700)
         os.chown(home, uid, uid)

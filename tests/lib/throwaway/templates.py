@@ -1,7 +1,7 @@
-"""A prepared accounting database, made once per machine and build: schema, cluster and accounts are in it.
+"""A prepared accounting database, made once per machine and build, with schema, cluster and accounts.
 
-A cluster copies it instead of making its own, which takes seconds. The key has all that decides what is in it: the
-versions of MariaDB and Slurm, the servers' options, the accounts. Invariant: what bears the final name is whole.
+A cluster copies it: making its own takes seconds. The key covers all that decides the contents: the versions of MariaDB
+and Slurm, the servers' options, the accounts. Invariant: a template with its final name is whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def key() -> str:
 
 
 def copy(target: Path) -> bool:
-    """Fills the data directory from the template; False where there is none."""
+    """Fills the data directory from the template; returns false if there is none."""
     source = FOLDER / key()
     if not source.is_dir():
         return False
@@ -43,9 +43,9 @@ def copy(target: Path) -> bool:
 
 @contextmanager
 def making() -> Iterator[Callable[[Path], None] | None]:
-    """Holds the lock of those that make one: yields what keeps a data directory whose servers have ended.
+    """Holds the lock for making the template. Yields a function that keeps a data directory whose servers have ended.
 
-    Yields None where it exists already, another one having made it meanwhile, or where there is no build folder.
+    Yields None if the template exists, also if another process has just made it, or if there is no build directory.
     """
     if not os.access(BUILD, os.W_OK) or (FOLDER / key()).is_dir():
         yield None

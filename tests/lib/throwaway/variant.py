@@ -1,8 +1,8 @@
-"""A cluster whose spare nodes become variants: other plugstack lines, hardware, slurmd, each a node of its own.
+"""A cluster whose spare nodes become variants: nodes with another plugstack, hardware or slurmd.
 
-A variant costs a tenth of a second where a cluster costs seconds. It has Cluster's interface: its nodes are a partition
-of the fleet, its commands run on its first node, where they see the variant's slurm.conf and plugstack.conf, and go to
-its partition unless they name another one.
+A variant costs a tenth of a second, a cluster seconds. A variant has Cluster's interface. Its nodes are a partition of
+the fleet. Its commands run on its first node, where they see the variant's slurm.conf and plugstack.conf, and go to its
+partition unless they name another one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLACES = (str(ROOT / "etc"), "/etc/slurm")
 
 
 class Fleet(Cluster):
-    """A cluster of which variants are made on demand."""
+    """A cluster that makes variants on demand."""
 
     def __init__(self, nodes: int = 2, spares: tuple[int, int] = SPARES, **options: Any) -> None:
         super().__init__(nodes, spares=spares, **options)
@@ -38,11 +38,12 @@ class Fleet(Cluster):
         slurm_conf: Mapping[str, str] | None = None, model: Mapping[str, Any] | None = None, simulated: bool = True,
         slurmd_arguments: Sequence[str] = (), files: Mapping[str, str] | None = None, name: str = "",
     ) -> Variant:
-        """The nodes (one or two) that are so; the same for the same question, brought up again where it was stopped.
+        """Returns a variant of one or two nodes. The same arguments return the same variant, started again if it was
+        stopped.
 
-        plugstack_arguments: more words on the fleet's line. plugstack: another text instead. slurm_conf: what differs
-        for slurmd, slurmstepd and the clients, as slurmctld keeps the fleet's own. files: path to the text of a
-        program that is seen there on these nodes. name: variants of different names are different ones.
+        plugstack_arguments: further words on the fleet's line. plugstack: another text instead. slurm_conf: changes for
+        slurmd, slurmstepd and the clients; slurmctld keeps the fleet's own. files: path to the text of a program that
+        these nodes show there. name: variants of different names are different ones.
         """
         options = {"plugstack": self._line(plugstack_arguments) if plugstack is None else plugstack,
                    "slurm_conf": dict(slurm_conf or {}), "model": dict(model or {}), "simulated": simulated,
@@ -54,7 +55,7 @@ class Fleet(Cluster):
 
     @contextmanager
     def variants(self) -> Iterator[Fleet]:
-        """Stops those that were started meanwhile: an idle node costs a little, forty cost much."""
+        """Stops the variants that were started within the context: one idle node costs little, forty cost much."""
         before = {variant for variant in self._variants.values() if variant.is_up}
         yield self
         for variant in self._variants.values():
@@ -65,7 +66,7 @@ class Fleet(Cluster):
         return f"{self._plugstack.rstrip()} {arguments}".rstrip() + "\n"
 
     def _free(self, nodes: int) -> tuple[str, list[str], int]:
-        """Partition, nodes and the first one's index of spare ones that nobody has yet."""
+        """Returns partition, nodes and the first node's index of a spare group that is free."""
         taken = {variant.partition for variant in self._variants.values()}
         index = len(self.nodes)
         for partition, group in self._spares.items():
@@ -76,7 +77,7 @@ class Fleet(Cluster):
 
 
 class Variant(Cluster):
-    """A node, or two, of a fleet that are not as the others."""
+    """One or two nodes of a fleet that differ from the others."""
 
     def __init__(self, fleet: Fleet, partition: str, nodes: list[str], first_index: int, *, plugstack: str,
                  slurm_conf: dict[str, str], model: dict[str, Any], simulated: bool, slurmd_arguments: list[str],
@@ -108,7 +109,7 @@ class Variant(Cluster):
 
     @property
     def root(self) -> Path:
-        """As its first node sees it: with its own plugstack.conf."""
+        """Returns the shared directory as the first node sees it: with its own plugstack.conf."""
         return self.inside.path(ROOT, self.nodes[0])
 
     def start(self) -> Variant:
@@ -128,7 +129,7 @@ class Variant(Cluster):
         return self
 
     def stop(self) -> None:
-        """Ends what runs on its nodes, and their namespaces; the fleet stays."""
+        """Ends the processes on its nodes, and their namespaces; the fleet stays."""
         if not self.is_up:
             return
         self.is_up = False

@@ -25,7 +25,7 @@ struct page {
 };
 
 static struct page *page;
-static const struct mpiwait_slot *slot; /* rank 1's */
+static const struct mpiwait_slot *slot; /* slot of rank 1 */
 static long number, rests_before, yields_before;
 static int counts_switches;
 
@@ -71,7 +71,7 @@ static void page_map(void)
 	page = mapped;
 }
 
-/* NULL without a segment. */
+/* Maps the segment. Returns NULL if there is none. */
 static const char *segment_map(void)
 {
 	static const char *segment;
@@ -106,7 +106,7 @@ static const struct mpiwait_slot *slot_at(uint32_t index)
 	return (const void *)(segment_map() + MPIWAIT_SLOTS_OFFSET + (size_t)index * sizeof(struct mpiwait_slot));
 }
 
-/* The slot of that rank, or of that process. */
+/* Returns the slot of that process or, if pid is 0, of that rank. */
 static const struct mpiwait_slot *slot_find(int rank, uint32_t pid)
 {
 	for (uint32_t i = 0; i < slots_number(); i++) {
@@ -118,7 +118,7 @@ static const struct mpiwait_slot *slot_find(int rank, uint32_t pid)
 	return NULL;
 }
 
-/* Rank 1 has its slot since MPI_Init. */
+/* Returns rank 1's slot, which it has since MPI_Init. */
 static const struct mpiwait_slot *slot_map(void)
 {
 	if (!slot)
@@ -184,7 +184,7 @@ long absence_forecasts(void)
 	return own ? (long)own->lane[0].forecasts : 0;
 }
 
-/* Rank 1's thread in that file of /proc. Returns NULL where there is none. */
+/* Opens a file of rank 1's thread in /proc. Returns NULL on failure. */
 static FILE *thread_open(const char *name)
 {
 	char path[64];
@@ -220,7 +220,7 @@ static long rests(void)
 	return sum;
 }
 
-/* Whether rank 1's thread is off its core by its own will. */
+/* Returns true if rank 1's thread sleeps. */
 static int is_asleep(void)
 {
 	FILE *file = thread_open("stat");
@@ -236,7 +236,8 @@ static int is_asleep(void)
 	return end && strncmp(end, ") S", 3) == 0;
 }
 
-/* A nap lasts less than the looks are apart; a sleep counts once it is over, so that the count stays while it lasts. */
+/* Returns true if rank 1 stays in one sleep over all checks. A nap is shorter than the time between two checks. A sleep
+ * is counted when it is over, so the count stays while it lasts. */
 static int sleeps_through(void)
 {
 	long before = rests();

@@ -29,7 +29,7 @@ module late_clock
       integer(c_int), value :: clock
       type(timespec), intent(out) :: now
     end function
-    ! Those of absence.h.
+    ! The functions of absence.h.
     subroutine absence_stay(milliseconds, name) bind(c)
       import :: c_int, c_char
       integer(c_int), value :: milliseconds
@@ -88,7 +88,7 @@ contains
     call MPI_Recv(theirs, COUNT, MPI_DOUBLE_PRECISION, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
   end subroutine
 
-  ! Two messages for rank 1: the first is there in time, the second comes late.
+  ! Rank 1 gets two messages: the first in time, the second late.
   subroutine two_prepare()
     if (rank == 0) then
       call send_mine(TAG)
@@ -318,7 +318,7 @@ contains
       call MPI_Request_free(requests(1), ierr)
     case ('Comm_dup', 'Comm_split', 'Intercomm_create')
       call MPI_Comm_free(made, ierr)
-    case ('Win_lock') ! or rank 0 would have it again before rank 1 had seen it free
+    case ('Win_lock') ! rank 0 would otherwise take it again before rank 1 had seen it free
       call MPI_Barrier(MPI_COMM_WORLD, ierr)
     case ('Win_fence', 'Win_wait')
       theirs(1:COUNT) = shown

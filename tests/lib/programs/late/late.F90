@@ -43,7 +43,7 @@ contains
     end do
   end function
 
-  ! Prints nothing yet: what rank 1 saw is put behind the texts.
+  ! Does not print yet: rank 1's figures go behind the texts.
   subroutine measure_once(name, shares, rested, ends)
     character(len=*), intent(in) :: name
     character(len=*), intent(inout) :: shares, rested, ends

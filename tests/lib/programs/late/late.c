@@ -1,8 +1,8 @@
 /*
- * Rank 0 comes late to one blocking call after the other: N milliseconds, or what absence.h says. Rank 1 waits in it
- * meanwhile. It prints for each call what every repetition was: the share of CPU that it took the thread ("-": the call
- * did not wait), how often the thread rested, and how the absence ended; and last what the call gave.
- * MPI_Finalize is the last.
+ * Rank 0 comes late to one blocking call after the other, by the given milliseconds or the rules of absence.h. Rank 1
+ * waits in it meanwhile. It prints for each call and repetition the CPU share of its thread ("-": the call did not
+ * wait), how often the thread slept, and how the absence ended; at the end of the line the call's result. MPI_Finalize
+ * is the last call.
  *
  *     late [milliseconds [repetitions [cell...]]]
  */
@@ -16,7 +16,7 @@
 #include "absence.h"
 
 #define REPETITIONS 500
-#define WARM_UP     10 /* MPICH takes other ways through its collectives after the first few */
+#define WARM_UP     10 /* MPICH changes its algorithms for collectives after the first few calls */
 
 double mine[2 * COUNT], theirs[2 * COUNT];
 int rank;
@@ -29,7 +29,7 @@ static double seconds(clockid_t clock)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* What rank 1 saw of one call. */
+/* One call as rank 1 saw it. */
 struct seen {
 	double share;
 	long rests;

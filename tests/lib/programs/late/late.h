@@ -1,9 +1,8 @@
 /*
- * One blocking MPI function after the other, to which rank 0 comes late: what late.c measures, and what the tables of
- * the other files give it.
+ * Cells: blocking MPI functions to which rank 0 comes late. late.c measures them; the other files have the tables.
  *
- * A cell is played by both ranks. Only `call` is measured, on rank 1; `prepare` and `release` are on time. What rank 1
- * receives goes to `theirs`, and depends on nothing but the repetition.
+ * Both ranks play a cell. Only `call` is measured, on rank 1; `prepare` and `release` are on time. Rank 1 receives into
+ * `theirs`; the contents depend on nothing but the repetition.
  */
 #ifndef TESTS_LATE_LATE_H
 #define TESTS_LATE_LATE_H
@@ -24,20 +23,20 @@ struct cell {
 extern double mine[2 * COUNT], theirs[2 * COUNT];
 extern int rank;
 
-/* Each ends with a row without a name. */
+/* Each table ends with a row without a name. */
 extern const struct cell cells_p2p[], cells_collective[], cells_other[];
 
-/* Only when asked for by name: leaves processes behind that a later cell should not meet. */
+/* Played only if named: it leaves processes behind that would disturb later cells. */
 extern const struct cell cell_spawn;
 
-/* Free what the cells keep. */
+/* Free the cells' objects. */
 void collective_clean(void);
 void other_clean(void);
 
 /* Rank 0 sends its numbers to rank 1. */
 void send_mine(int tag);
 
-/* The rest of rank 1's program when Comm_spawn started it. */
+/* Runs the rest of rank 1's program in a process that Comm_spawn started. */
 void spawn_child(MPI_Comm parents);
 
 #endif

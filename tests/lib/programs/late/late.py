@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """late.c in Python: the same cells, the same output, and mpi4py's own recv of an object.
 
-The absence of rank 0 is absence.c's, which LATE_ABSENCE is the shared library of.
+LATE_ABSENCE names the shared library of absence.c, which decides how long rank 0 is absent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RANK = WORLD.rank
 OTHER = 1 - RANK
 MILLISECONDS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 REPETITIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 2
-Seen = tuple[str, int, str]  # the share, the rests, how the absence ended
+Seen = tuple[str, int, str]  # the share, the sleeps, how the absence ended
 
 absence = ctypes.CDLL(os.environ["LATE_ABSENCE"])
 absence.absence_leave.restype = ctypes.c_char
@@ -164,7 +164,7 @@ between = alone.Create_intercomm(0, WORLD, OTHER, TAG)
 
 @functools.cache
 def window() -> MPI.Win:
-    """Made no earlier than it is used: a library that cannot do it still plays the other cells."""
+    """Makes the window on first use: a library that cannot make one still plays the other cells."""
     return MPI.Win.Create(shown, 8, comm=WORLD)
 
 

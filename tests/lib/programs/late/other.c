@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static MPI_Win window = MPI_WIN_NULL;
-static double shown[COUNT]; /* what the other rank may touch */
+static double shown[COUNT]; /* memory that the other rank may access */
 static MPI_File file;
 static char path[256];
 
@@ -20,7 +20,7 @@ static void window_prepare(void)
 		MPI_Win_create(shown, sizeof(shown), sizeof(double), MPI_INFO_NULL, WORLD, &window);
 }
 
-/* Rank 0 puts its numbers into rank 1's window late; the fence of rank 1 waits for that. */
+/* Rank 0 puts its numbers into rank 1's window late; rank 1's fence waits for that. */
 static void fence_prepare(void)
 {
 	window_prepare();
@@ -39,7 +39,7 @@ static void shown_release(void)
 	memcpy(theirs, shown, sizeof(shown));
 }
 
-/* Rank 0 holds the lock of its own window, and changes it late. Some libraries take the lock no earlier than Unlock. */
+/* Rank 0 holds the lock of its own window, and changes it late. Some libraries take the lock only at Unlock. */
 static void lock_prepare(void)
 {
 	window_prepare();
@@ -59,7 +59,7 @@ static void lock_call(void)
 	MPI_Win_unlock(0, window);
 }
 
-/* Or rank 0 would have the lock again before rank 1 had seen it free. */
+/* Rank 0 would otherwise take the lock again before rank 1 had seen it free. */
 static void lock_release(void)
 {
 	MPI_Barrier(WORLD);

@@ -51,7 +51,7 @@ static void wait_call(void)
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Two messages for rank 1: the first is there in time, the second comes late. */
+/* Rank 1 gets two messages: the first in time, the second late. */
 static void two_prepare(void)
 {
 	if (rank == 0) {
@@ -72,7 +72,7 @@ static void waitall_call(void)
 		MPI_Waitall(2, requests, statuses);
 }
 
-/* The one that is there first, so that the measured call has nothing but the late one. */
+/* Completes the first message, so that the measured call waits for the late one alone. */
 static void one_prepare(void)
 {
 	two_prepare();
@@ -133,7 +133,7 @@ static void mprobe_release(void)
 		MPI_Mrecv(theirs, COUNT, MPI_DOUBLE, &message, MPI_STATUS_IGNORE);
 }
 
-/* A program that polls by itself: it is not to be slowed, so no poll rests. */
+/* Polls as a program of its own: the library must not slow it, so no poll sleeps. */
 static void test_call(void)
 {
 	MPI_Request request;
