@@ -1,5 +1,5 @@
-"""mpi-wait top: the jobs, accounts or users of a time by the energy that went into waiting awake; the runs of one
-program as a trend."""
+"""mpi-wait top: the jobs, accounts or users of a period, sorted by the energy of their waiting awake; or the runs of
+one program as a trend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _limit(text: str) -> int:
 
 
 def _name(text: str) -> str:
-    """The name as sacct's answer has it: bytes that are no UTF-8 are one character each there."""
+    """Returns the name as sacct prints it: each byte that is no UTF-8 is one character there."""
     if not text or len(text) > NAME_MAX:
         raise argparse.ArgumentTypeError(f"a job's name has 1 to {NAME_MAX} characters")
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -64,7 +64,7 @@ def _period(arguments: argparse.Namespace) -> Period:
 
 
 def _days_with_progress(days: Iterator[Any], number: int, tally: Tally) -> Iterator[Any]:
-    """A bar on standard error while sacct is read, if somebody sees it there."""
+    """Passes the days on. While sacct is read, shows a progress bar on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield from days
         return
