@@ -30,7 +30,7 @@ class Ran:
     status: int
     out: str  # its standard output
     problem: str = ""  # why it failed, "" if it did not
-    missing: bool = False  # there is no such command
+    missing: bool = False  # True if the command does not exist
 
     @property
     def done(self) -> bool:
