@@ -155,7 +155,7 @@ def _umwait(host: Host, flags: set[str]) -> Finding:
         return warn(
             "waitpkg (Intel)",
             "there, but the kernel shows no umwait_control",
-            "its default limit is assumed, and that the deeper state C0.2 is not allowed",
+            "the plugin assumes the default limit, and that C0.2, the deeper state, is not allowed",
             "nothing, or use Linux 5.4 or later",
         )
     if c02 != 1:
@@ -266,7 +266,7 @@ def _modules(host: Host) -> Finding:
     if modules is None:
         return ok("security modules", "none shown")
     # Yama's ptrace_scope restricts attaching; a rank that mpirun started only opens a file under /proc/PID/fd.
-    return ok("security modules", f"{safe(modules, 100)}: none of these is known to be in the way")
+    return ok("security modules", f"{safe(modules, 100)}: none of these is known to disturb the plugin")
 
 
 def check_kernel(host: Host) -> list[Finding]:

@@ -59,7 +59,7 @@ def _problem(place: str, what: str) -> Finding:
         "plugstack line",
         f"{safe(place, 400)} {safe(what, 400)}",
         "Slurm does not see the line as it was meant",
-        "mend it; 'optional /absolute/path/spank_mpi_wait.so ARGUMENT=VALUE ...' is what it should look like",
+        "mend it: write 'optional /absolute/path/spank_mpi_wait.so ARGUMENT=VALUE ...'",
     )
 
 
@@ -110,7 +110,7 @@ def _changeable(host: Host, name: str, path: str) -> Finding | None:
     return fail(
         name,
         who,
-        f"whoever can write there decides what root runs as '{safe(path, 400)}'",
+        f"users who can write there decide what root runs as '{safe(path, 400)}'",
         "give it to root and take write permission from everybody else (chown root, chmod go-w)",
     )
 
@@ -225,7 +225,7 @@ def _helper(host: Host, installation: Installation, note: dict[str, str]) -> Non
     if probe is None:
         installation.findings.append(
             fail("helper", f"'{safe(path, 400)}': {safe(said, 400)}", "records are not handed on from this node",
-                 "mend what it complains of")
+                 "mend the cause that it names")
         )
         return
     installation.findings.append(ok("helper", f"{safe(str(probe.get('release')))}, '{safe(path, 400)}'"))
@@ -379,7 +379,7 @@ def _policy_directory(host: Host, name: str, directory: str) -> list[Finding]:
                 fail(
                     name,
                     who,
-                    "whoever can write there decides how everybody's jobs wait",
+                    "users who can write there decide how everybody's jobs wait",
                     "give it to root and take write permission from everybody else (chown root, chmod go-w)",
                 )
             ]
@@ -451,7 +451,7 @@ def _policy(policy: dict[str, Any], default: str) -> Finding:
         name,
         f"becomes {used} here{why}{tail}",
         "jobs that do not ask get less than the site wanted, and their records say so",
-        f"nothing, if that is well; otherwise make {used} the default for such nodes",
+        f"nothing, if that is intended; otherwise make {used} the default for such nodes",
     )
 
 

@@ -106,7 +106,7 @@ def _spool_way(host: Host, path: str, user: str) -> list[Finding]:
         warn(
             "spool",
             f"{who}, and the spool is below it",
-            f"whoever can write there can take '{safe(path, 400)}' away, and the records in it",
+            f"users who can write there can remove '{safe(path, 400)}' and its records",
             "give it to root and take write permission from everybody else (chown root, chmod go-w)",
         )
     ]
@@ -194,7 +194,7 @@ def _leftover(host: Host, slurm: Slurm, node: str) -> list[Finding]:
             "job states",
             f"{plural(len(gone), 'job')} left a state but no longer run here (job {gone[0]})",
             "their epilog did not run to its end: these jobs have no record of this node",
-            "see slurmd's log of the time; the next job's start removes what is a month old",
+            "see slurmd's log of that time; the next job's start removes what is a month old",
         )
     ]
 
@@ -214,7 +214,7 @@ def _clocks(host: Host, helper: str) -> Finding:
         return warn(
             name,
             f"changes that were made for earlier jobs are still to be undone ({ran.problem})",
-            "a core may run at a clock that nobody wants, or a file may belong to a user",
+            "a core may still run at a lowered clock, or a user may still own a frequency file",
             "mpi-wait-node restore; with --dry-run it only says which",
         )
     return fail(

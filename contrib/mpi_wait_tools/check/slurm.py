@@ -26,7 +26,7 @@ def _controller(slurm: Slurm) -> Finding:
     return fail(
         "slurmctld",
         f"does not answer: {slurm.problem}",
-        "what Slurm is told by its configuration could not be seen, and no job starts meanwhile",
+        "the settings in slurm.conf could not be checked, and no job starts meanwhile",
         "see 'scontrol ping'; is munge running here?",
     )
 
@@ -109,7 +109,7 @@ def _prolog_flags(host: Host, slurm: Slurm) -> list[Finding]:
             warn(
                 "PrologFlags",
                 f"{shown}, without Contain",
-                "while no step runs nobody samples the energy: a counter that wraps meanwhile is a gap in the record",
+                "while no step runs the energy is not sampled: a counter that wraps then leaves a gap in the record",
                 "PrologFlags=Contain, if jobs here idle for long between their steps",
             )
         ]
@@ -145,8 +145,8 @@ def _partitions(host: Host, node: str, site: dict[str, str]) -> list[Finding]:
         warn(
             "partitions",
             f"{shown}, and grant={safe(grant)}",
-            "a core can be two jobs': where that is seen none of them is granted its frequency, and where it is not the"
-            " wait of one makes the other slow",
+            "two jobs can share a core: if the plugin sees that, neither is granted the core's frequency; if it does"
+            " not, the waiting of one slows the other down",
             "grant=off on the nodes of such a partition, or OverSubscribe=NO",
         )
     ]
@@ -177,7 +177,7 @@ def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> li
             warn(
                 "Slurm",
                 "there is none here: scontrol was not found",
-                "what depends on it could not be looked at",
+                "checks that need Slurm's commands were left out",
                 "run this on a node of the cluster, with Slurm's commands on the PATH",
             )
         ]
@@ -216,11 +216,11 @@ def _cores_counted(cores: int, threads: int, counted: int, per_core: int) -> Fin
         return ok("cores", f"{plural(counted, 'core')}, as Slurm counts them")
     said = f"Slurm counts {plural(counted, 'core')} here, {machine}"
     if counted * per_core > threads:
-        return warn("cores", said, "which CPUs a job has is not known: the records of jobs that share the node have no"
-                    " energy, and nobody is bound", ADVICE)
+        return warn("cores", said, "the CPUs of a job are not known: the records of jobs that share the node have no"
+                    " energy, and no task is bound", ADVICE)
     if counted > cores:
-        return warn("cores", said, "two jobs may have a hardware thread each of one core: they share energy by threads,"
-                    " and nobody is bound", ADVICE)
+        return warn("cores", said, "two jobs may have a hardware thread each of one core: energy is divided by threads,"
+                    " and no task is bound", ADVICE)
     return ok("cores", f"{said}: a job that has all of Slurm's has the whole node")
 
 

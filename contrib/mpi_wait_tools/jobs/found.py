@@ -120,7 +120,7 @@ def _read(path: str) -> str:
                 raise Refusal(f"'{safe(path, 200)}' is no file")
             data = opened.read(RECORD_BYTES_MAX + 1)
     except OSError as error:
-        raise Refusal(f"'{safe(path, 200)}' cannot be read: {error.strerror} (it is its job's group's)") from None
+        raise Refusal(f"'{safe(path, 200)}' cannot be read: {error.strerror} (its job's group may read it)") from None
     return data[:RECORD_BYTES_MAX].decode("utf-8", "replace")
 
 
@@ -213,7 +213,7 @@ def _read_text(path: str) -> str:
     except ValueError:
         raise Refusal(f"'{path}' cannot be read: it is no path") from None
     if len(data) > RECORD_BYTES_MAX:
-        raise Refusal(f"'{path}' is larger than {RECORD_BYTES_MAX} bytes: no record is")
+        raise Refusal(f"'{path}' is larger than {RECORD_BYTES_MAX} bytes: it is no record")
     return data.decode("utf-8", "replace")
 
 

@@ -59,7 +59,7 @@ def rendered(template: str, **values: Any) -> str:
         from markupsafe import Markup
     except ImportError:
         raise Refusal("the Python package 'jinja2' is missing (python3-jinja2): --html and --plot need it, "
-                      "all else works without") from None
+                      "all other output works without it") from None
 
     def harmless(value: Any) -> Any:
         return safe(value, TEXT_MAX) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -44,7 +44,7 @@ def _check_watch_usage(arguments: argparse.Namespace) -> None:
 
 def _watch(arguments: argparse.Namespace, target: Target | str) -> int:
     if isinstance(target, str):
-        raise Refusal("a job that runs is watched, and no file")
+        raise Refusal("--watch shows a running job, not a file")
     try:
         from ..watch.live import watch
     except ImportError as error:
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duplicates", action="store_true", help="every run of a requeued job, the oldest first")
     parser.add_argument("--all-ranks", action="store_true", help="a line for every rank and every node, however many")
     parser.add_argument(
-        "--calls", metavar="N", type=_rows, default=10, help="how many MPI calls to show (default 10)"
+        "--calls", metavar="N", type=_rows, default=10, help="how many MPI calls to show (default: 10)"
     )
     parser.add_argument(
         "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"

@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", type=picture_path,
                         help="with --name: draw the trend into FILE (.png, .svg or .pdf) instead")
     parser.add_argument("--account", metavar="NAME,...", type=names, help="only these accounts' jobs")
-    parser.add_argument("--partition", metavar="NAME,...", type=names, help="only jobs of these")
-    parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default 20)")
+    parser.add_argument("--partition", metavar="NAME,...", type=names, help="only these partitions' jobs")
+    parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default: 20)")
     add_output_arguments(parser, "all lines as JSON")
 
 

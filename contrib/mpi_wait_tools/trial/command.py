@@ -101,12 +101,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="begin no round that would end later")
     parser.add_argument("--figure", metavar="REGEX", type=_pattern,
                         help=r"the program's own figure of merit: 'Performance: ([\d.]+) ns/day'")
-    parser.add_argument("--more-is-better", action="store_true", help="of the figure; else less is")
+    parser.add_argument("--more-is-better", action="store_true", help="a larger figure is better (default: smaller)")
     parser.add_argument("--allow", metavar="PERCENT", type=_percent, default=1.0,
-                        help="by how much a policy may be slower that has no slowdown= (default 1)")
+                        help="by how much a policy without slowdown= may be slower (default: 1)")
     parser.add_argument("--launcher", metavar="NAME", help="what starts the ranks (default: the command's first word)")
     parser.add_argument("--sbatch", metavar="OPTIONS", help="submit all this as a batch job: --sbatch '-N2 -n8 -t 60'")
-    parser.add_argument("--show", action="store_true", help="run nothing: what there is so far, with the energy")
+    parser.add_argument("--show", action="store_true", help="run nothing: show the results so far, with the energy")
     parser.add_argument("--new", action="store_true", help="forget what was run here before")
     parser.add_argument("--state", metavar="FILE", default=NAME, help=f"where the runs are kept (default: {NAME})")
     parser.add_argument("--plot", metavar="FILE", type=picture_path, help="draw the intervals too (.png, .svg or .pdf)")
@@ -123,7 +123,7 @@ def _command(arguments: argparse.Namespace) -> tuple[str, ...]:
     if any("--mpi-wait-policy" in word for word in words):
         arguments.refuse_usage("the command names a policy itself: --policies names those to try")
     if arguments.more_is_better and not arguments.figure:
-        arguments.refuse_usage("--more-is-better is of --figure")
+        arguments.refuse_usage("--more-is-better needs --figure")
     if arguments.sbatch is not None and arguments.show:
         arguments.refuse_usage("--sbatch and --show exclude each other")
     return tuple(words)

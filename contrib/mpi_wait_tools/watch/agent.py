@@ -328,8 +328,8 @@ class Node:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", type=int, help="the job's number")
-    parser.add_argument("--step", default="", help="of this step alone")
-    parser.add_argument("--reader", default="", help="mpi-wait-segment, where it is elsewhere")
+    parser.add_argument("--step", default="", help="only this step")
+    parser.add_argument("--reader", default="", help="path of mpi-wait-segment")
 
 
 def _ends_within(seconds: float) -> bool:
