@@ -277,7 +277,7 @@ def check_usage(arguments: argparse.Namespace) -> None:
     """Refuses options that exclude --brief, and options that need it."""
     of_time = [name for name in ("user", "since", "until") if getattr(arguments, name) is not None]
     if not arguments.brief and of_time:
-        arguments.refuse_usage(f"--{of_time[0]} is for --brief ('mpi-wait top' sums up the jobs of a time)")
+        arguments.refuse_usage(f"--{of_time[0]} is for --brief ('mpi-wait top' sums up the jobs of a period)")
     if not arguments.brief:
         return
     if arguments.csv or arguments.plot or arguments.html or arguments.all_ranks:

@@ -16,7 +16,7 @@ from ..record.wait import Cost
 from ..text.output import Refusal, add_output_arguments, output_is_utf8, output_width, picture_path, wants_colour
 from ..text.units import rounded, safe
 
-SUMMARY = "the jobs, accounts or users of a time by the energy that their MPI ranks spent waiting awake"
+SUMMARY = "the jobs, accounts or users of a period by the energy that their MPI ranks spent waiting awake"
 LIMIT_MAX = 100_000
 NAME_MAX = 4000
 
