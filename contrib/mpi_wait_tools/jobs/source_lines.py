@@ -60,7 +60,7 @@ def _build_id(path: str) -> str | None:
 
 
 def _resolved(path: str, sites: Sequence[Site]) -> dict[Site, str]:
-    """Asks addr2line for the places of the sites. A site is a return address, so the call is one byte before it."""
+    """Asks addr2line for the places of the sites. A site is a return address: the byte before it is of the call."""
     command = [TOOL, "-C", "-f", "-e", path, *(hex(site.offset - 1) for site in sites)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=TOOL_TIME_S, check=False, stdin=subprocess.DEVNULL)

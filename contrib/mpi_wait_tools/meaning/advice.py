@@ -21,7 +21,7 @@ GOOD, LOOK, BAD = "good", "look", "bad"
 ORDER = (BAD, LOOK, GOOD)
 # (least share that is worth a look, least share that is bad). The numbers are conventions, as are those of seff.
 AWAKE, LOST, LATE = (0.05, 0.25), (0.05, 0.20), (0.01, 0.03)
-BAD_COST = 3  # times what slowdown= allows
+BAD_COST = 3  # multiple of slowdown= from which a cost is bad
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,13 @@ def judged(record: Record, step: Step | None, state: str, is_broken: bool) -> li
 
 
 LITTLE = 0.02  # share of the ranks' time below which waiting is not worth a policy
-SLEPT_WELL = 0.7  # share of the waiting
+SLEPT_WELL = 0.7  # share of the waiting: if ranks slept for that much of it, the policy fits
 SHORT_WAIT_S = 200e-6  # nap cannot use much of a wait shorter than this
 SHORT_RUN_S = 5.0  # time of one rank: in shorter runs ranks wait mostly for one another's start
 LATE_SHARE = 0.01  # share of the ranks' time
-UNFORESEEN = 0.5  # share of the waits
-ASKED = 0.05  # share of the ranks' time in loops that only ask
-THREADS = 0.1  # cores beside each rank that waits
+UNFORESEEN = 0.5  # share of the waits: if more had no forecast, the advice says so
+ASKED = 0.05  # share of the ranks' time in loops that only test and probe, from which advice is due
+THREADS = 0.1  # CPUs that other threads use while a rank waits, from which advice is due
 FIRST_NAMED = 3
 STEPS_NAMED = 2
 MEASURE_ONLY = ("off", "profile", "yield")

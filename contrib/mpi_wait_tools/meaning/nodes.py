@@ -176,8 +176,8 @@ class NodeMap:
 def distances_of(values: Sequence[float | None]) -> list[float]:
     """Returns each value's distance from the median; above 1 the value stands out. 0 if a value is not known.
 
-    The unit is SPREADS standard deviations, estimated by the median absolute deviation, which a few outliers do not
-    move. It is never less than NOTABLE.
+    The unit is SPREADS standard deviations, but at least NOTABLE. The standard deviation is estimated by the median
+    absolute deviation, which a few outliers do not move.
     """
     known = [value for value in values if value is not None]
     if not known:

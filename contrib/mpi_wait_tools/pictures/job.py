@@ -89,8 +89,8 @@ def ranks_picture(record: Record, ranks: Sequence[Rank], step: Step | None) -> P
 
 
 def _lost_words(record: Record, wait: Wait, step: Step | None, imbalance: Imbalance | None) -> tuple[str, bool]:
-    """Names the waiting above that of the least waiting rank, and says if it is lost. It is lost only if all ranks are
-    of one world, and more than a few wait as little as the least."""
+    """Names the waiting above that of the least waiting rank, and tells if that is lost: only if all ranks are of one
+    world, and more than a few wait as little as the least."""
     several = bool(wait.worlds) and are_apart(record, step)
     if imbalance is None or imbalance.lone or several:
         return "more than the one that waits least" + (", be it of another world" if wait.worlds else ""), False

@@ -91,7 +91,7 @@ class Canvas:
         self.console.print(grid)
 
     def _with_room(self, rows: Sequence[Sequence[str | Text]], drop: Sequence[int]) -> list[int]:
-        """Returns the columns that stay. Those in drop go, one after the other, until no number must be cut."""
+        """Returns the columns that stay. Columns in drop go, one after the other, until no number must be cut."""
         places = list(range(max(map(len, rows))))
         widths = {place: max(len(row[place]) for row in rows if place < len(row)) + 2 for place in places}
         for place in drop:

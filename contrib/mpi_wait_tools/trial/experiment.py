@@ -1,6 +1,6 @@
 """An experiment, its settings and runs so far, and the file in the working directory that keeps it.
 
-The file is checked when it is read. It is whole at every moment, and has one writer.
+The file is checked when it is read. The file is whole at every moment, and has one writer.
 """
 
 from __future__ import annotations

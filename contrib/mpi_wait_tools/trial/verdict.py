@@ -219,9 +219,9 @@ def ended(status: int) -> str:
 def decide(slower: Ratio, saving: Ratio | None, allow: float) -> str:
     """Returns the kind of a verdict.
 
-    slower is the ratio of the time, or of the program's own figure, above 1 if the policy is slower; it has an
-    interval. saving is the ratio of energy or CPU time, None if not known: then only the time counts. allow is by how
-    much the policy may be slower.
+    slower is the ratio of the time, or of the program's own figure, above 1 if the policy is slower. Its interval is
+    known. saving is the ratio of energy or CPU time, None if not known: then only the time counts. allow is the part of
+    1 by which the policy may be slower.
     """
     assert slower.low is not None and slower.high is not None
     if slower.low > 1 + allow:

@@ -1,7 +1,7 @@
 """mpi-wait watch-node: prints a look a second, until its standard input ends. 'mpi-wait report --watch' has srun start
 it on each node of a job.
 
-It finds the stats segments in the descriptors of the user's own processes. Each task of a step under a policy has
+The command finds the stats segments in the descriptors of the user's own processes. A task of a step under a policy has
 MPI_WAIT_CONFIG in its environment. The variable names the segment's descriptor, device and inode, and the task that
 holds it; ranks that mpirun started have inherited both. The program mpi-wait-segment reads the segments, with the code
 of root's half. No process is attached to or stopped.
