@@ -176,7 +176,7 @@ class Site:
     offset: int  # offset in the file of the instruction after the call
     call: str
     waits: int
-    seconds: float  # summed over ranks
+    seconds: float  # time waited, summed over ranks
     most: RankWait | None
 
     @property

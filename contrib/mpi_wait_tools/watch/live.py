@@ -63,7 +63,7 @@ class Scene:
     looks: Sequence[tuple[Look, float]]  # each node's latest look, and its age in seconds
 
     def is_one_world(self) -> bool:
-        """Returns true if all ranks, on all nodes, are known to be of one MPI_COMM_WORLD."""
+        """Returns True if all ranks, on all nodes, are known to be of one MPI_COMM_WORLD."""
         worlds = [look.world for look, _ in self.looks if look.ranks]
         return len(set(worlds)) == 1 and 0 not in worlds and (len(worlds) == 1 or HERE not in worlds)
 
