@@ -147,7 +147,7 @@ def shell(own: Path | None) -> int:
         if own is not None:
             (cluster.root / "home/alice/here").symlink_to(HERE)
         print(TO_TRY + (OWN.format(f"{own} of this machine") if own is not None else NO_OWN), flush=True)
-        # Without a terminal, standard input holds the commands. It is read here, since srun would read from it too.
+        # Without a terminal, standard input holds the commands. Python reads them, since srun would read from it too.
         words = ["bash", "-i"] if os.isatty(0) else ["bash", "-c", f". ~/.bashrc\n{sys.stdin.read()}"]
         files = {"stdin": None if os.isatty(0) else subprocess.DEVNULL, "stdout": None, "stderr": None}
         terminal = {"TERM": os.environ.get("TERM", "dumb")}

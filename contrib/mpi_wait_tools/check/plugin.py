@@ -387,8 +387,8 @@ def _policy_directory(host: Host, name: str, directory: str) -> list[Finding]:
 
 
 def _refused_policies(host: Host, probe: dict[str, Any], directories: list[str]) -> list[Finding]:
-    """Returns a failure if the helper left policy files out. It names only the first; the others have a file, but are
-    not in its list."""
+    """Returns a failure if the helper left policy files out. The helper names only the first one; the others have a
+    file, but are not in its list."""
     loaded = {policy["name"] for policy in probe["policies"]}
     missing = sorted({name for directory in directories for name in _policy_names(host, directory)} - loaded)
     first = str(probe["left_out"])

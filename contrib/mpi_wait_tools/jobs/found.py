@@ -242,7 +242,7 @@ def _why_not_yet(job: Job, ago: float) -> NoRecord:
 
 
 def _why_not(job: Job) -> Refusal:
-    """Returns the reason why a job has no record, judged from sacct's row. It is a NoRecord if the job has ended."""
+    """Returns the reason why a job has no record, judged from sacct's row: a NoRecord if the job has ended."""
     foreign = [name for name in RECORD_FIELDS if job.fields.get(name, "").strip()]
     now = time.time()
     outlook = outlook_of(job.fields, now)
