@@ -1,4 +1,5 @@
-"""The second half of contrib/demo: the cluster, the job, sacct, the report; with --shell [DIR] a shell. As root."""
+"""The second half of contrib/demo: boots the cluster, runs the job, shows sacct and the report; with --shell [DIR],
+opens a shell. Runs as root."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ PROGRAM = "/opt/mpi-wait-tests/unbalanced"
 PREFIX = "/opt/mpi-wait"
 HERE = "/srv/cluster/here"
 SRUN = ["srun", "-N2", "-n4", "--mpi-wait-policy=nap", PROGRAM, "20", "20", "3"]
-RECORD_TIMEOUT_S = 120  # the writer waits for 8 to 12 s, and tries again 15 and 45 s later
+RECORD_TIMEOUT_S = 120  # the writer first waits for 8 to 12 s, and tries again 15 and 45 s later
 STEP_WIDTH = 26
 
 
 class Failure(Exception):
-    """The demonstration cannot go on; the text is for the person who started it."""
+    """The demonstration cannot go on. The text is for the person who started it."""
 
 
 def progress(line: str) -> None:
@@ -61,7 +62,7 @@ def run_job(cluster: Cluster) -> str:
 
 
 def await_record(cluster: Cluster, job: str) -> str:
-    """Waits until the writer that the epilog started has stored the record; returns AdminComment."""
+    """Waits until the writer, which the epilog started, has stored the record; returns AdminComment."""
     start = time.monotonic()
     print(f"\n  {'record stored ...':<{STEP_WIDTH}}", end="", flush=True)
     cluster.wait_job(job)
@@ -91,7 +92,7 @@ def log_tail(cluster: Cluster) -> str:
 
 
 def show_row(cluster: Cluster, job: str) -> None:
-    """The row as sacct prints it; the record, one long line, is wrapped."""
+    """Prints the job's row as sacct does, but wraps the record, which is one long line."""
     words = ["sacct", "-X", "-P", "-j", job, "-o", "JobID,State,Elapsed,AdminComment"]
     command(words)
     for line in cluster.run(words, check=True).stdout.splitlines():
@@ -109,7 +110,7 @@ def show_report(cluster: Cluster, job: str) -> None:
 
 
 def cluster_of_two(own: Path | None = None) -> Cluster:
-    """own: a directory of this machine that is shown in it."""
+    """Returns a cluster of two nodes, not booted yet. own is a directory of this machine that is bound into it."""
     arguments = project_cluster_arguments()
     if not arguments["plugstack"]:
         raise Failure("the build has no plugin (build/stage): run contrib/demo, which builds it")
@@ -137,8 +138,8 @@ NO_OWN = "  contrib/demo --shell DIR                         would show the prog
 
 
 def shell(own: Path | None) -> int:
-    """A user's shell in the cluster, until it ends; its exit status. own: a directory with programs to try."""
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # with which the cluster goes
+    """Opens a user's shell in the cluster; returns its exit status. own is a directory with programs to try."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # SystemExit also ends the cluster
     if own is not None and not own.is_dir():
         raise Failure(f"{own}: no such directory")
     with cluster_of_two(own) as cluster:
@@ -146,7 +147,7 @@ def shell(own: Path | None) -> int:
         if own is not None:
             (cluster.root / "home/alice/here").symlink_to(HERE)
         print(TO_TRY + (OWN.format(f"{own} of this machine") if own is not None else NO_OWN), flush=True)
-        # Without a terminal, what is to be done comes from standard input, which srun would read as well.
+        # Without a terminal, standard input holds the commands. Python reads them, since srun would read from it too.
         words = ["bash", "-i"] if os.isatty(0) else ["bash", "-c", f". ~/.bashrc\n{sys.stdin.read()}"]
         files = {"stdin": None if os.isatty(0) else subprocess.DEVNULL, "stdout": None, "stderr": None}
         terminal = {"TERM": os.environ.get("TERM", "dumb")}

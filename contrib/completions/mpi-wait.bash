@@ -1,4 +1,4 @@
-# Completion of mpi-wait in bash: commands, their options, and files where an option takes one. Asks nobody.
+# Completes mpi-wait in bash: commands, options, and files for options that take one. Runs no command of Slurm's.
 
 _mpi_wait() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words=""

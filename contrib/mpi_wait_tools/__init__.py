@@ -1,14 +1,14 @@
-"""The parts of the mpi-wait command, by packages: each imports from those below it alone.
+"""The mpi-wait command. Each package imports only from packages below it.
 
-report, top, trial (try) and check are the subcommands (cli.COMMANDS); then pictures, meaning, jobs, site, record and
-text.
+On top are the subcommands report, top, trial (try) and check (cli.COMMANDS). Below them, in this order: pictures,
+meaning, jobs, site, record, text.
 """
 
 import os
 
 
 def _release() -> str:
-    """The file `release` that meson installs beside this one; in a source tree, what meson.build says."""
+    """Reads the file `release`, which meson installs beside this one; in a source tree, the version in meson.build."""
     here = os.path.dirname(os.path.abspath(__file__))
     try:
         with open(os.path.join(here, "release"), encoding="ascii") as file:

@@ -1,6 +1,6 @@
-"""The command line: picks the subcommand; an ending is an exit code and at most a line on stderr.
+"""The command line: runs the subcommand. A command that ends early prints at most one line on stderr.
 
-Exit codes: 0 done, 1 cannot be answered (the line says why; of check: something is wrong), 2 wrong usage.
+Exit codes: 0 done; 1 cannot be answered, and the line says why (check: something is wrong); 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .text.units import safe
 
 # A subcommand is a module with SUMMARY, add_arguments(parser) and run(arguments).
 COMMANDS = {"report": "report.command", "top": "top.command", "try": "trial.command", "check": "check.command"}
-HIDDEN = {"watch-node": "watch.agent"}  # what commands start elsewhere
+HIDDEN = {"watch-node": "watch.agent"}  # subcommands that other subcommands start on the nodes
 
 
 def build_parser(chosen: str = "") -> argparse.ArgumentParser:
-    """chosen: the command that is asked for; others are not loaded then."""
+    """Builds the parser of the command line. If chosen is a subcommand, no other is loaded."""
     parser = argparse.ArgumentParser(
         prog="mpi-wait",
         description="What a job's MPI ranks waited for, the energy that it used, and whether a host is fit for it.",
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"mpi-wait: {safe(str(refusal), 2000)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader has gone (a pager, head). Python would complain about it once more at exit.
+        # The reader has gone (a pager, head). Without this, Python would report the broken pipe again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:

@@ -1,11 +1,11 @@
--- A default wait policy for each partition, for job_submit/lua (JobSubmitPlugins=lua in slurm.conf; this file, or its
--- functions, as job_submit.lua beside it).
+-- Sets a default wait policy for each partition, by job_submit/lua: JobSubmitPlugins=lua in slurm.conf, and this file,
+-- or its functions, as job_submit.lua beside slurm.conf.
 --
--- sbatch and salloc hand MPI_WAIT_POLICY to their job, where srun reads it: what is set here is weaker than
--- --mpi-wait-policy and than what the user has set, and stronger than the default= of plugstack.conf. Of an srun
--- without an allocation nothing is seen here but the job: for those, and for all partitions alike, use default=.
+-- The script sets MPI_WAIT_POLICY in the environment of batch jobs, where srun reads it. --mpi-wait-policy, and a
+-- variable that the user has set, override it; it overrides the default= of plugstack.conf. The script cannot change
+-- the environment of an srun without an allocation: for those, and for one policy in all partitions, use default=.
 
--- Partition to policy; a partition that is not named gets none. Names and keys are those of --mpi-wait-policy.
+-- The policy of each partition. A partition that is not named gets none. Values are those of --mpi-wait-policy.
 local DEFAULTS = {
    long = "nap",
    express = "off",
@@ -14,7 +14,7 @@ local DEFAULTS = {
 
 local VARIABLE = "MPI_WAIT_POLICY"
 
--- The first of the job's partitions ("long,short"), or Slurm's default one.
+-- Returns the first of the job's partitions ("long,short"), or Slurm's default one.
 local function partition_of(job_desc, part_list)
    if job_desc.partition ~= nil and job_desc.partition ~= "" then
       return string.match(job_desc.partition, "^[^,]+")
@@ -27,7 +27,8 @@ local function partition_of(job_desc, part_list)
    return nil
 end
 
--- Whether the user has asked already: an option of sbatch is in the environment of SPANK, a variable in the job's.
+-- Returns true if the user has chosen a policy. An option of sbatch is in the environment for SPANK, a variable in the
+-- job's.
 local function has_asked(job_desc)
    for _, key in ipairs({ VARIABLE, "SLURM_SPANK__SLURM_SPANK_OPTION_mpi_wait_mpi_wait_policy" }) do
       local value = job_desc.environment[key]
@@ -41,7 +42,7 @@ end
 function slurm_job_submit(job_desc, part_list, submit_uid)
    local name = partition_of(job_desc, part_list)
    local policy = DEFAULTS[name or "*"] or DEFAULTS["*"]
-   -- Only a batch job's environment can be changed here; it is nil for the others.
+   -- Only the environment of a batch job can be changed here; other jobs have none.
    if policy == nil or job_desc.script == nil or has_asked(job_desc) then
       return slurm.SUCCESS
    end

@@ -1,1 +1,1 @@
-"""The command: whether a host is fit for the plugin."""
+"""mpi-wait check: tells if a host is fit for the plugin."""

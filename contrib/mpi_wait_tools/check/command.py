@@ -1,4 +1,4 @@
-"""mpi-wait check: whether this host is fit for the plugin, for people or (--json) for programs. Changes nothing."""
+"""mpi-wait check: tells people, or with --json programs, if this host is fit for the plugin. Changes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _guarded(check: Callable[[], list[Finding]]) -> list[Finding]:
-    """What one group finds; something that it may not look at ends that group only."""
+    """Returns the findings of one group of checks. An OSError becomes a finding NOT SEEN: other groups still run."""
     try:
         return check()
     except OSError as error:
@@ -36,7 +36,7 @@ def _guarded(check: Callable[[], list[Finding]]) -> list[Finding]:
 
 
 def sections(host: Host) -> list[Section]:
-    """Everything that check looks at, in the order in which it is shown."""
+    """Runs all checks; returns their sections in the order in which they are shown."""
     slurm = ask_slurm(host)
     installation = Installation()
 

@@ -1,6 +1,6 @@
-"""What check found, and how people see it: one aligned line per finding, and below those that matter what to do.
+"""The findings of check and their text for people: one aligned line per finding, and advice below those that matter.
 
-Needs no package: a node has Python, and little more.
+Needs no package besides Python's own, since a compute node may have no other.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """what is there; means: what follows from it; do: what helps. The last two are empty where all is well."""
+    """One line of the answer of check."""
 
     status: Status
     name: str
-    what: str
-    means: str = ""
-    do: str = ""
+    what: str  # the state of the host
+    means: str = ""  # the consequences of that state, "" if all is well
+    do: str = ""  # advice to the administrator, "" if all is well
 
 
 @dataclass(frozen=True)

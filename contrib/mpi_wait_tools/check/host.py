@@ -1,4 +1,4 @@
-"""check: how this node's processors can wait, what of their clocks can be changed, and its energy counters."""
+"""check: the instructions with which this node's processors wait, its frequency domains, and its energy counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CPUFREQ = f"{CPUS}/cpufreq"
 UMWAIT_CONTROL = f"{CPUS}/umwait_control"
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 DRIVERS = ("acpi-cpufreq", "intel_cpufreq", "intel_pstate", "amd-pstate", "amd-pstate-epp")
-UMWAIT_SHORT = 10_000  # ticks: below some 3 us a rest costs more than it saves
+UMWAIT_SHORT = 10_000  # ticks of the TSC, about 3 us: a shorter sleep of a core costs more than it saves
 RESOLUTION_S = 1e-6
 POWERCAP = "/sys/class/powercap"
 SIMULATED = " (simulated)"
@@ -38,7 +38,7 @@ ORDER = "powercap+hwmon+cray+nvml+rsmi"
 
 
 def parse_list(text: str) -> set[int]:
-    """CPUs as the kernel lists them: "0-3,8" or "0 1 2 3"."""
+    """Returns the CPUs in a list of the kernel's: "0-3,8" or "0 1 2 3"."""
     cpus: set[int] = set()
     for part in re.split(r"[,\s]+", text.strip()):
         first, _, last = part.partition("-")
@@ -48,7 +48,7 @@ def parse_list(text: str) -> set[int]:
 
 
 def shown_list(cpus: set[int]) -> str:
-    """{0, 1, 2, 8} is "0-2,8"."""
+    """Returns the CPUs as a list in the kernel's form: "0-2,8" for {0, 1, 2, 8}."""
     parts: list[list[int]] = []
     for cpu in sorted(cpus):
         if parts and cpu == parts[-1][-1] + 1:
@@ -59,7 +59,7 @@ def shown_list(cpus: set[int]) -> str:
 
 
 def counted(values: list[str]) -> str:
-    """["a", "b", "a"] is "a (2), b (1)"; only "a" where all are alike."""
+    """Returns "a (2), b (1)" for ["a", "b", "a"]; the value alone if all are alike."""
     counts = Counter(values).most_common()
     if len(counts) == 1:
         return safe(counts[0][0])
@@ -155,7 +155,7 @@ def _umwait(host: Host, flags: set[str]) -> Finding:
         return warn(
             "waitpkg (Intel)",
             "there, but the kernel shows no umwait_control",
-            "its default limit is assumed, and that the deeper state C0.2 is not allowed",
+            "the plugin assumes the default limit, and that C0.2, the deeper state, is not allowed",
             "nothing, or use Linux 5.4 or later",
         )
     if c02 != 1:
@@ -265,8 +265,8 @@ def _modules(host: Host) -> Finding:
         )
     if modules is None:
         return ok("security modules", "none shown")
-    # Yama's ptrace_scope is for attaching; a rank that mpirun started only opens a file under /proc/PID/fd.
-    return ok("security modules", f"{safe(modules, 100)}: none of these is known to be in the way")
+    # Yama's ptrace_scope restricts attaching; a rank that mpirun started only opens a file under /proc/PID/fd.
+    return ok("security modules", f"{safe(modules, 100)}: none of these is known to disturb the plugin")
 
 
 def check_kernel(host: Host) -> list[Finding]:
@@ -285,7 +285,7 @@ def _rapl_counters(host: Host, zones: list[str]) -> Finding:
 
 
 def _rapl_modes(host: Host, zones: list[str]) -> list[Finding]:
-    """energy_uj is root's alone since Linux 5.10, because its changes tell what other processes compute."""
+    """Warns if users may read energy_uj. Since Linux 5.10 only root may: its changes reveal what others compute."""
     open_to_all = []
     for zone in zones:
         try:
@@ -316,7 +316,7 @@ def _rapl_range(zones: list[dict[str, Any]]) -> Finding | None:
 
 
 def _rapl_dies(zones: list[dict[str, Any]]) -> Finding | None:
-    """Zones of dies that show one counter of their package."""
+    """Names the zones of dies that show their package's counter a second time; None if there are none."""
     names = [safe(str(zone["name"])) for zone in zones if zone.get("mirror") and zone["kind"] == "package"]
     if not names:
         return None
@@ -370,7 +370,7 @@ def check_energy(host: Host, probe: dict[str, Any] | None) -> list[Finding]:
 
 
 def _ask_meters(host: Host, helper: str, site: dict[str, str]) -> dict[str, Any] | None:
-    """As prologs and epilogs ask: with nobody's environment. None: no answer that is understood."""
+    """Asks the helper for the meters as a prolog does, with an empty environment. None if the answer makes no sense."""
     words = [f"energy={site['energy']}"] if "energy" in site else []
     ran = host.run(["/usr/bin/env", "-i", NO_ENVIRONMENT, host.at(helper), "meters", "--", *words])
     try:
@@ -388,7 +388,7 @@ def _is_meter(row: Any) -> bool:
 
 
 def _meters_told(source: str, rows: list[list[Any]]) -> str:
-    """ "2 counters of GPUs (NVIDIA H100), to the millijoule, ..." """
+    """Describes one source: "2 counters of GPUs (NVIDIA H100), to the millijoule, ..."."""
     scopes = list(dict.fromkeys(SCOPES.get(row[1], safe(row[1])) for row in rows))
     names = list(dict.fromkeys(safe(row[4]) for row in rows if row[4]))[:2]
     named = f" ({', '.join(names)})" if names else ""
@@ -396,7 +396,10 @@ def _meters_told(source: str, rows: list[list[Any]]) -> str:
 
 
 def _cray_age(rows: list[list[Any]]) -> Finding | None:
-    """Cray's counters bear a time since the epoch in microseconds; those of older releases count updates instead."""
+    """Returns a finding on how old Cray's counters are; None if they do not tell.
+
+    Newer counters bear a time in microseconds since the epoch. Older releases number their updates instead.
+    """
     ages = [time.time() - row[6] / 1e6 for row in rows if row[6] > 10**15]
     if not ages:
         return None

@@ -1,5 +1,5 @@
-"""check: the line in plugstack.conf; whether plugin, library and helper are there, safe and of one release; whether
-programs in containers get the library; and what becomes of each policy here."""
+"""check: the line in plugstack.conf, the policies, and the plugin's files: plugin, library and helper must exist, be
+safe from users, and be of one release. Also: programs in containers must get the library."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..text.units import safe
 from .finding import Finding, fail, not_seen, ok, warn
 
 HELPER = "mpi-wait-node"
-HALVES = ("plugin", "library")  # of a step's memory, the stats segment
+HALVES = ("plugin", "library")  # the two parts that map a step's stats segment, and must agree on its layout
 PROBE_KEYS = {"release", "node", "library", "policies", "policies_directory", "left_out", "energy"}
-USAGE = 64  # the helper's exit status for arguments that it does not take
+USAGE = 64  # the helper's exit status for wrong arguments
 SHARE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # PREFIX/share/mpi-wait
 MOVERS = re.compile("pyxis|enroot|shifter|singularity|apptainer|charliecloud|sarus|podman|container", re.I)
 CONFIGURATIONS = tuple(f"{place}/{name}/{name}.conf" for place in ("/etc", "/usr/local/etc")
@@ -30,16 +30,13 @@ FILES_SHOWN = 4
 
 @dataclass
 class Installation:
-    """
-    What was found of us, for the checks after this one. site: the line's arguments, None where there is no valid line;
-    probe: the helper's answer, None without one.
-    """
+    """The installation on this host, as check_plugin() found it for the checks after it."""
 
     findings: list[Finding] = field(default_factory=list)
-    line: Line | None = None
-    site: dict[str, str] | None = None
-    helper: str = ""
-    probe: dict[str, Any] | None = None
+    line: Line | None = None  # our line in plugstack.conf
+    site: dict[str, str] | None = None  # the line's arguments, None without a valid line
+    helper: str = ""  # path of mpi-wait-node, "" if it did not answer
+    probe: dict[str, Any] | None = None  # the helper's answer, None without one
 
 
 def _no_line(slurm: Slurm, stack: Plugstack) -> Finding:
@@ -62,7 +59,7 @@ def _problem(place: str, what: str) -> Finding:
         "plugstack line",
         f"{safe(place, 400)} {safe(what, 400)}",
         "Slurm does not see the line as it was meant",
-        "mend it; 'optional /absolute/path/spank_mpi_wait.so ARGUMENT=VALUE ...' is what it should look like",
+        "mend it: write 'optional /absolute/path/spank_mpi_wait.so ARGUMENT=VALUE ...'",
     )
 
 
@@ -113,13 +110,13 @@ def _changeable(host: Host, name: str, path: str) -> Finding | None:
     return fail(
         name,
         who,
-        f"whoever can write there decides what root runs as '{safe(path, 400)}'",
+        f"users who can write there decide what root runs as '{safe(path, 400)}'",
         "give it to root and take write permission from everybody else (chown root, chmod go-w)",
     )
 
 
 def _installed_object(host: Host, name: str, path: str, means: str) -> tuple[list[Finding], dict[str, str]]:
-    """Findings on a shared object that root or the jobs load, and what its note says."""
+    """Checks a shared object that root or jobs load. Returns the findings and the entries of its ELF note."""
     do = "install it here at the same path as on the other nodes (meson install)"
     try:
         status = host.status(path)
@@ -139,7 +136,8 @@ def _installed_object(host: Host, name: str, path: str, means: str) -> tuple[lis
 
 
 def _built_for(slurm: Slurm, note: dict[str, str]) -> list[Finding]:
-    """An optional plugin of another Slurm release is passed over with one debug line."""
+    """Compares the plugin's Slurm release with Slurm's own. Slurm skips an optional plugin that does not match, and
+    says so in a debug line only."""
     built = release_of(note.get("slurm", "")).rpartition(".")[0]
     if not slurm.release or not built:
         return []
@@ -156,7 +154,8 @@ def _built_for(slurm: Slurm, note: dict[str, str]) -> list[Finding]:
 
 
 def _releases(parts: dict[str, dict[str, Any]]) -> Finding:
-    """Two builds of one release may lay the stats segment out differently: both have to be the same."""
+    """Compares the releases and segment versions: two builds of one release may lay the stats segment out
+    differently."""
     releases = {name: safe(str(part.get("release", "none"))) for name, part in parts.items()}
     layouts = {name: safe(str(parts[name].get("segment", "none"))) for name in HALVES if name in parts}
     if len(set(releases.values())) == 1 and len(set(layouts.values())) <= 1:
@@ -181,7 +180,7 @@ def _find_helper(host: Host, note: dict[str, str]) -> str:
 
 
 def _ask_helper(host: Host, path: str, words: list[str]) -> tuple[dict[str, Any] | None, str, bool]:
-    """Its answer, what it says instead, and whether that is about the words."""
+    """Asks the helper to probe the host. Returns its answer, its error message, and if that is about the words."""
     ran = host.run([host.at(path), "probe", "--", *words])
     _, about_words, said = ran.problem.partition(": plugstack.conf: ")
     if ran.status == USAGE and about_words:
@@ -226,7 +225,7 @@ def _helper(host: Host, installation: Installation, note: dict[str, str]) -> Non
     if probe is None:
         installation.findings.append(
             fail("helper", f"'{safe(path, 400)}': {safe(said, 400)}", "records are not handed on from this node",
-                 "mend what it complains of")
+                 "mend the cause that it names")
         )
         return
     installation.findings.append(ok("helper", f"{safe(str(probe.get('release')))}, '{safe(path, 400)}'"))
@@ -234,7 +233,7 @@ def _helper(host: Host, installation: Installation, note: dict[str, str]) -> Non
 
 
 def _slurmds(host: Host) -> list[str]:
-    """What each slurmd has mapped. A child of its that ends or becomes a slurmstepd meanwhile is none."""
+    """Returns the memory maps of each slurmd. Skips a child of slurmd that ends, or becomes slurmstepd, meanwhile."""
     found = []
     for number in host.names("/proc") or []:
         if number.isdigit() and host.line(f"/proc/{number}/comm") == "slurmd":
@@ -245,7 +244,8 @@ def _slurmds(host: Host) -> list[str]:
 
 
 def _loaded(host: Host) -> Finding:
-    """A slurmd that looked at plugstack.conf before our line was there asks no plugin for a prolog and an epilog."""
+    """Checks that slurmd has loaded the plugin. A slurmd that started before our line was there runs no prolog and no
+    epilog of ours."""
     try:
         slurmds = _slurmds(host)
     except PermissionError:
@@ -263,7 +263,7 @@ def _loaded(host: Host) -> Finding:
 
 
 def _plugin(host: Host, slurm: Slurm, stack: Plugstack, installation: Installation) -> dict[str, str]:
-    """Line, files and plugin; returns what the plugin's note says."""
+    """Checks the line, the files and the plugin; returns the entries of the plugin's ELF note."""
     line = installation.line = stack.lines[0]
     installation.findings += [*_lines(stack), *check_order(stack)]
     changeable = [_changeable(host, "plugstack.conf", file) for file in stack.files]
@@ -308,7 +308,7 @@ def check_plugin(host: Host, slurm: Slurm) -> Installation:
 
 
 def check_order(stack: Plugstack) -> list[Finding]:
-    """Container plugins whose line stands behind ours: their tasks move when the library has been named."""
+    """Warns of container plugins behind our line: their tasks enter the container after the library was named."""
     movers = [line for line in stack.behind if MOVERS.search(os.path.basename(line.path))]
     if not movers:
         return []
@@ -325,7 +325,7 @@ def check_order(stack: Plugstack) -> list[Finding]:
 
 
 def _binds(text: str, folder: str) -> bool:
-    """Whether a line of a configuration shows the folder, or one above it, in containers at its own place."""
+    """Returns True if a line of the configuration binds the folder, or one above it, at the same path in containers."""
     for source, _, rest in (path.partition(":") for path in re.findall(r"^\s*bind path\s*=\s*(\S+)", text, re.M)):
         target = rest.partition(":")[0] or source
         if source == target and f"{folder}/".startswith(f"{source.rstrip('/')}/"):
@@ -334,7 +334,7 @@ def _binds(text: str, folder: str) -> bool:
 
 
 def check_runtimes(host: Host, library: str) -> list[Finding]:
-    """Runtimes on this host that hand LD_PRELOAD on and do not show what it names."""
+    """Warns of container runtimes on this host that hand LD_PRELOAD on but hide the library from the container."""
     folder, found = os.path.dirname(library), []
     for file in CONFIGURATIONS:
         try:
@@ -356,7 +356,7 @@ def check_runtimes(host: Host, library: str) -> list[Finding]:
 
 
 def _policy_names(host: Host, directory: str) -> list[str]:
-    """Names of policies for which there is a file, valid or not."""
+    """Returns the names of the policies that have a file, valid or not."""
     names = host.names(directory) if directory else None
     return [name[:-5] for name in names or [] if name.endswith(".json") and "." not in name[:-5]]
 
@@ -379,7 +379,7 @@ def _policy_directory(host: Host, name: str, directory: str) -> list[Finding]:
                 fail(
                     name,
                     who,
-                    "whoever can write there decides how everybody's jobs wait",
+                    "users who can write there decide how everybody's jobs wait",
                     "give it to root and take write permission from everybody else (chown root, chmod go-w)",
                 )
             ]
@@ -387,7 +387,8 @@ def _policy_directory(host: Host, name: str, directory: str) -> list[Finding]:
 
 
 def _refused_policies(host: Host, probe: dict[str, Any], directories: list[str]) -> list[Finding]:
-    """The helper names the first file that it left out; that others are missing is seen from their names."""
+    """Returns a failure if the helper left policy files out. The helper names only the first one; the others have a
+    file, but are not in its list."""
     loaded = {policy["name"] for policy in probe["policies"]}
     missing = sorted({name for directory in directories for name in _policy_names(host, directory)} - loaded)
     first = str(probe["left_out"])
@@ -406,7 +407,7 @@ def _refused_policies(host: Host, probe: dict[str, Any], directories: list[str])
 
 
 def _named_policies(probe: dict[str, Any], site: dict[str, str]) -> list[Finding]:
-    """default= and allow= must name what there is."""
+    """Checks that default= and allow= name policies that exist."""
     known = {policy["name"] for policy in probe["policies"]}
     found = []
     default = site.get("default", "off")
@@ -450,7 +451,7 @@ def _policy(policy: dict[str, Any], default: str) -> Finding:
         name,
         f"becomes {used} here{why}{tail}",
         "jobs that do not ask get less than the site wanted, and their records say so",
-        f"nothing, if that is well; otherwise make {used} the default for such nodes",
+        f"nothing, if that is intended; otherwise make {used} the default for such nodes",
     )
 
 

@@ -1,4 +1,4 @@
-"""check: the way of a record from this node to the database, and what got stuck on it."""
+"""check: the way of a record from this node to the database, and records that got stuck on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OUTBOX = "/var/spool/mpi-wait/out"
 STATE = "/run/mpi-wait"
 LATE_S = 3600
 SPACE_LEAST = 16 << 20
-LEFT = 2  # the helper's exit status where something is left
+LEFT = 2  # the helper's exit status if work is left for the next time
 WINDOW = "now-24hours"
 AS_ROOT = "run 'mpi-wait check' as root"
 
@@ -98,7 +98,7 @@ def _spool_place(host: Host, path: str, slurm: Slurm) -> Finding:
 
 
 def _spool_way(host: Host, path: str, user: str) -> list[Finding]:
-    """Who may rename a folder above the spool puts another in its place."""
+    """Warns if users may write to a folder above the spool: they could rename it and put another in its place."""
     who = writable_by_others(host, path, owner_of(user), itself=False)
     if not who:
         return []
@@ -106,7 +106,7 @@ def _spool_way(host: Host, path: str, user: str) -> list[Finding]:
         warn(
             "spool",
             f"{who}, and the spool is below it",
-            f"whoever can write there can take '{safe(path, 400)}' away, and the records in it",
+            f"users who can write there can remove '{safe(path, 400)}' and its records",
             "give it to root and take write permission from everybody else (chown root, chmod go-w)",
         )
     ]
@@ -153,7 +153,7 @@ def _records_of(text: str) -> list[Record]:
 
 
 def _stored(host: Host, slurm: Slurm, node: str) -> list[Finding]:
-    """What came of the last day's jobs of this node."""
+    """Counts the records that the jobs of the last 24 h on this node left in the database."""
     if not slurm.cluster or slurm.settings.get("accountingstoragetype") != "accounting_storage/slurmdbd":
         return []
     asked = host.run(["sacct", "-a", "-X", "-n", "-P", "-N", node, "-S", WINDOW, "-o", "AdminComment"])
@@ -175,7 +175,7 @@ def _stored(host: Host, slurm: Slurm, node: str) -> list[Finding]:
 
 
 def _leftover(host: Host, slurm: Slurm, node: str) -> list[Finding]:
-    """State of jobs that run no more: their epilog did not."""
+    """Warns of state that ended jobs left on this node, because their epilog did not run to its end."""
     place = f"{STATE}/{node}"
     try:
         jobs = {name for name in host.names(place) or [] if re.fullmatch("[0-9]{1,10}", name)}
@@ -194,13 +194,13 @@ def _leftover(host: Host, slurm: Slurm, node: str) -> list[Finding]:
             "job states",
             f"{plural(len(gone), 'job')} left a state but no longer run here (job {gone[0]})",
             "their epilog did not run to its end: these jobs have no record of this node",
-            "see slurmd's log of the time; the next job's start removes what is a month old",
+            "see slurmd's log of that time; the next job's start removes what is a month old",
         )
     ]
 
 
 def _clocks(host: Host, helper: str) -> Finding:
-    """What was changed for a job that is gone, and not undone."""
+    """Asks the helper for changes that were made for jobs that have ended, and are not undone yet."""
     name = "clocks"
     if not host.is_root:
         return not_seen(name, "only root can look for changes that were not undone", AS_ROOT)
@@ -214,7 +214,7 @@ def _clocks(host: Host, helper: str) -> Finding:
         return warn(
             name,
             f"changes that were made for earlier jobs are still to be undone ({ran.problem})",
-            "a core may run at a clock that nobody wants, or a file may belong to a user",
+            "a core may still run at a lowered clock, or a user may still own a frequency file",
             "mpi-wait-node restore; with --dry-run it only says which",
         )
     return fail(

@@ -1,4 +1,4 @@
-"""check: Slurm's daemons, the settings that decide what the plugin gets to see, and how Slurm counts the cores."""
+"""check: Slurm's daemons, the settings on which the plugin depends, and the number of cores that Slurm counts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _controller(slurm: Slurm) -> Finding:
     return fail(
         "slurmctld",
         f"does not answer: {slurm.problem}",
-        "what Slurm is told by its configuration could not be seen, and no job starts meanwhile",
+        "the settings in slurm.conf could not be checked, and no job starts meanwhile",
         "see 'scontrol ping'; is munge running here?",
     )
 
 
 def _reached(host: Host, slurm: Slurm) -> Finding | str:
-    """What is to be said of a slurmdbd that serves this cluster; a string says why it does not."""
+    """Returns a finding on the slurmdbd that serves this cluster, or a string that says why none does."""
     begin = time.monotonic()
     asked = host.run(["sacctmgr", "-n", "-P", "list", "cluster", "format=cluster"])
     took = time.monotonic() - begin
@@ -80,7 +80,7 @@ def _database(host: Host, slurm: Slurm, site: dict[str, str]) -> Finding:
 
 
 def _hook(host: Host, slurm: Slurm, key: str, name: str) -> Finding | None:
-    """With RunInJob: whether Prolog= or Epilog= runs our command; None if it does."""
+    """Checks, under RunInJob, that Prolog= or Epilog= runs our command. Returns None if it does."""
     scripts = [path for path in slurm.settings.get(key, "").split(",") if path.startswith("/")]
     for script in scripts:
         try:
@@ -109,7 +109,7 @@ def _prolog_flags(host: Host, slurm: Slurm) -> list[Finding]:
             warn(
                 "PrologFlags",
                 f"{shown}, without Contain",
-                "while no step runs nobody samples the energy: a counter that wraps meanwhile is a gap in the record",
+                "while no step runs the energy is not sampled: a counter that wraps then leaves a gap in the record",
                 "PrologFlags=Contain, if jobs here idle for long between their steps",
             )
         ]
@@ -125,13 +125,13 @@ def _prolog_flags(host: Host, slurm: Slurm) -> list[Finding]:
 
 
 def _shared(how: str) -> bool:
-    """Whether a partition's OverSubscribe gives a core to two jobs: "FORCE:4", "YES:2"."""
+    """Returns True if a partition's OverSubscribe gives a core to two jobs: "FORCE:4", "YES:2"."""
     match = re.fullmatch("(FORCE|YES):([0-9]{1,5})", how)
     return match is not None and int(match.group(2)) > 1
 
 
 def _partitions(host: Host, node: str, site: dict[str, str]) -> list[Finding]:
-    """Whether a job can have a core together with another, whose clock it would lower."""
+    """Warns if a partition lets two jobs share a core: the waiting of one would lower the other's clock."""
     grant = site.get("grant", "lease")
     asked = host.run(["sinfo", "-h", "-a", "-n", node, "-o", "%R %h"])
     named = dict(line.split()[:2] for line in asked.out.split("\n") if asked.done and len(line.split()) > 1)
@@ -145,15 +145,15 @@ def _partitions(host: Host, node: str, site: dict[str, str]) -> list[Finding]:
         warn(
             "partitions",
             f"{shown}, and grant={safe(grant)}",
-            "a core can be two jobs': where that is seen none of them is granted its frequency, and where it is not the"
-            " wait of one makes the other slow",
+            "two jobs can share a core: if the plugin sees that, neither is granted the core's frequency; if it does"
+            " not, the waiting of one slows the other down",
             "grant=off on the nodes of such a partition, or OverSubscribe=NO",
         )
     ]
 
 
 def _energy_plugin(host: Host, slurm: Slurm) -> list[Finding]:
-    """acct_gather_energy/mpi_wait, where slurm.conf names it: its third number has to be Slurm's."""
+    """Checks acct_gather_energy/mpi_wait, if slurm.conf names it. All three numbers of its release must be Slurm's."""
     if ENERGY_TYPE not in slurm.settings.get("acctgatherenergytype", ""):
         return []
     means = "Slurm's daemons end at their next start, and steps fail"
@@ -177,7 +177,7 @@ def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> li
             warn(
                 "Slurm",
                 "there is none here: scontrol was not found",
-                "what depends on it could not be looked at",
+                "checks that need Slurm's commands were left out",
                 "run this on a node of the cluster, with Slurm's commands on the PATH",
             )
         ]
@@ -193,7 +193,7 @@ def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> li
 
 
 def _cores_online(host: Host) -> tuple[int, int]:
-    """Cores and hardware threads that are online; zeros where the kernel does not say."""
+    """Returns the number of cores and of hardware threads that are online; zeros if the kernel does not say."""
     cores = set()
     threads = 0
     for name in host.names(CPUS) or []:
@@ -210,22 +210,22 @@ def _number(node: dict[str, str], key: str) -> int:
 
 
 def _cores_counted(cores: int, threads: int, counted: int, per_core: int) -> Finding:
-    """counted: Slurm's cores, of so many threads each."""
+    """Compares the machine's cores and threads with Slurm's: counted cores of per_core threads each."""
     machine = f"the machine has {plural(cores, 'core')} with {plural(threads, 'hardware thread')}"
     if counted == cores:
         return ok("cores", f"{plural(counted, 'core')}, as Slurm counts them")
     said = f"Slurm counts {plural(counted, 'core')} here, {machine}"
     if counted * per_core > threads:
-        return warn("cores", said, "which CPUs a job has is not known: the records of jobs that share the node have no"
-                    " energy, and nobody is bound", ADVICE)
+        return warn("cores", said, "the CPUs of a job are not known: the records of jobs that share the node have no"
+                    " energy, and no task is bound", ADVICE)
     if counted > cores:
-        return warn("cores", said, "two jobs may have a hardware thread each of one core: they share energy by threads,"
-                    " and nobody is bound", ADVICE)
+        return warn("cores", said, "two jobs may have a hardware thread each of one core: energy is divided by threads,"
+                    " and no task is bound", ADVICE)
     return ok("cores", f"{said}: a job that has all of Slurm's has the whole node")
 
 
 def _cores_kept(node: dict[str, str]) -> list[Finding]:
-    """Cores that no job can have; a job with all others has the whole node."""
+    """Names the cores that Slurm keeps from jobs. A job with all other cores has the whole node."""
     count, listed = _number(node, "CoreSpecCount"), node.get("CPUSpecList", "")
     if not count and not listed:
         return []

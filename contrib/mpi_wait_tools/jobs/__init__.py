@@ -1,1 +1,1 @@
-"""Where the records of jobs are found."""
+"""Finds the records of jobs, in sacct, in the spool and in files."""

@@ -1,5 +1,5 @@
-"""A job and its record: out of sacct, a file or the spool (SPOOL/done/CLUSTER-JOBID-RESTART.json), and what sacct has
-of every job and step without one.
+"""Finds a job's record, in sacct, in a file or in the spool (SPOOL/done/CLUSTER-JOBID-RESTART.json), and reads sacct's
+own figures of jobs and steps.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from .runs import Outlook, by_job, ended_s_ago, outlook_of, span_of
 from .sacct import LAST, RECORD_FIELDS, TIMEOUT_S, Job, Target, environment, read_jobs
 
 USE_FIELDS = ("JobID", "ElapsedRaw", "TotalCPU", "ConsumedEnergyRaw")
-JOULES_MAX = 1e15  # more is sacct's way to say that it knows nothing
+JOULES_MAX = 1e15  # sacct prints larger numbers if it does not know the energy
 _CPU_TIME = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,6}):)?(\d{1,6}):(\d\d(?:\.\d{1,9})?)")
 
 
 @dataclass(frozen=True)
 class Use:
-    """None: not known, which sacct says by 0."""
+    """sacct's own figures of a job or step; None if not known."""
 
-    elapsed: float | None = None
-    cpu_s: float | None = None
-    joules: float | None = None
+    elapsed: float | None = None  # seconds
+    cpu_s: float | None = None  # never 0: sacct prints 0 if it does not know
+    joules: float | None = None  # never 0, likewise
 
 
 def cpu_seconds(text: str) -> float | None:
-    """TotalCPU: [[days-]hours:]minutes:seconds; None where that is nothing, or no such time."""
+    """Returns the seconds of sacct's TotalCPU, [[days-]hours:]minutes:seconds; None if that is 0, or no such time."""
     match = _CPU_TIME.fullmatch(text)
     if match is None:
         return None
@@ -54,7 +54,7 @@ def _seconds(text: str) -> float | None:
 
 
 def uses_of(output: str) -> dict[str, Use]:
-    """By job and step, as sacct names them. Lines of another shape are passed over."""
+    """Returns the uses in sacct's output, by job and step as sacct names them. Skips lines of another shape."""
     uses = {}
     for line in output.splitlines():
         cells = line.split("|")
@@ -64,7 +64,10 @@ def uses_of(output: str) -> dict[str, Use]:
 
 
 def read_uses(jobs: Iterable[str]) -> dict[str, Use]:
-    """Of these jobs and their steps. CPU time is summed over the steps, so they are asked for. {}: sacct fails."""
+    """Asks sacct for the uses of these jobs and their steps. {} if sacct fails.
+
+    Steps are always asked for, because sacct sums a job's CPU time over its steps.
+    """
     words = ["sacct", "-P", "-n", "-j", ",".join(jobs), "--delimiter=|", f"--format={','.join(USE_FIELDS)}"]
     try:
         done = subprocess.run(
@@ -83,12 +86,12 @@ def read_uses(jobs: Iterable[str]) -> dict[str, Use]:
 
 
 RECORD_BYTES_MAX = 1 << 20
-CLOCKS_S = 30  # a node's record begins and ends a little beside slurmctld's times
+CLOCKS_S = 30  # most by which a record's begin and end may differ from slurmctld's times
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-([1-9][0-9]{0,9})-([0-9]{1,10})\.json")
 
 
 def site_spool() -> str:
-    """The spool of the plugin's line in plugstack.conf beside slurm.conf; "" where there is none."""
+    """Returns the spool= of the plugin's line in plugstack.conf, beside slurm.conf; "" if there is none."""
     for configuration in (os.environ.get("SLURM_CONF", ""), *CONFIGURATIONS):
         path = os.path.join(os.path.dirname(configuration), "plugstack.conf")
         if configuration and os.path.isfile(path):
@@ -100,7 +103,7 @@ def site_spool() -> str:
 
 
 def _names(folder: str, job: str) -> list[str]:
-    """The files of the records of a job's number, by the number of the run; [] also if the folder may not be read."""
+    """Returns the record files of a job's number, ordered by run; [] also if the folder may not be read."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -117,12 +120,12 @@ def _read(path: str) -> str:
                 raise Refusal(f"'{safe(path, 200)}' is no file")
             data = opened.read(RECORD_BYTES_MAX + 1)
     except OSError as error:
-        raise Refusal(f"'{safe(path, 200)}' cannot be read: {error.strerror} (it is its job's group's)") from None
+        raise Refusal(f"'{safe(path, 200)}' cannot be read: {error.strerror} (its job's group may read it)") from None
     return data[:RECORD_BYTES_MAX].decode("utf-8", "replace")
 
 
 def _run_of(text: str) -> tuple[float, float] | None:
-    """From when to when the run was; None in files that do not say so, as those of older releases."""
+    """Returns the run's begin and end, in seconds since the epoch; None if the file, of an older release, has none."""
     try:
         run = json.loads(text)["run"]
         start, end = float(run["start_s"]), float(run["end_s"])
@@ -132,9 +135,10 @@ def _run_of(text: str) -> tuple[float, float] | None:
 
 
 def read_kept(spool: str, job: str, span: tuple[float, float] | None = None) -> str | None:
-    """
-    The text of the record of a job, by Slurm's number of it; None if the spool ("": there is none) keeps none. span:
-    when its run was, which tells it from another job that had the number; None: the latest.
+    """Returns the text of the record that the spool keeps of a job number; None if it keeps none, or spool is "".
+
+    Several jobs may have had the number. span, the begin and end of a run, picks the record that overlaps it most;
+    None picks the latest.
     """
     if not spool:
         return None
@@ -157,27 +161,24 @@ def read_kept(spool: str, job: str, span: tuple[float, float] | None = None) -> 
 
 
 def read_kept_of(spool: str, row: Mapping[str, str]) -> str | None:
-    """The same of sacct's row; None also where its run has not begun."""
+    """Returns the text of the kept record of the run in sacct's row; None also if that run has not begun."""
     span = span_of(row)
     return read_kept(spool, row[LAST], span) if span is not None else None
 
 
-USUAL_S = 30  # from a job's end to its record, with a margin
+USUAL_S = 30  # from a job's end until its record is stored, with a margin
 
 
 @dataclass(frozen=True)
 class Found:
-    """
-    A record, where it was found, and the step of it that was asked for. Without a job it came from a file. use: what
-    sacct has of the job or step besides, where several are compared.
-    """
+    """A record and the place where it was found."""
 
-    job: Job | None
-    field: str
+    job: Job | None  # None if the record came from a file
+    field: str  # the field of sacct that held the record, "" if it came from a file or the spool
     record: Record
-    step: Step | None = None
-    source: str = ""
-    use: Use = Use()
+    step: Step | None = None  # the step that the user asked for, None for the whole job
+    source: str = ""  # name of the file, or "job NUMBER" from the spool
+    use: Use = Use()  # sacct's own figures, if several jobs are compared
 
     @property
     def has_record(self) -> bool:
@@ -189,12 +190,12 @@ class Found:
 
     @property
     def is_watched(self) -> bool:
-        """Whether its MPI ranks would be in the record: under off they are not."""
+        """Returns True if MPI ranks would be in the record. Policy off watches none."""
         return self.has_record and self.policy.used != "off"
 
     @property
     def name(self) -> str:
-        """As it was asked for: "123.0", or the file's name."""
+        """The name by which the user asked for it: "123.0", or the file's name."""
         if self.job is None:
             return safe(self.source or "a record", 24)
         return safe(self.job.id) + (f".{self.step.id}" if self.step else "")
@@ -212,7 +213,7 @@ def _read_text(path: str) -> str:
     except ValueError:
         raise Refusal(f"'{path}' cannot be read: it is no path") from None
     if len(data) > RECORD_BYTES_MAX:
-        raise Refusal(f"'{path}' is larger than {RECORD_BYTES_MAX} bytes: no record is")
+        raise Refusal(f"'{path}' is larger than {RECORD_BYTES_MAX} bytes: it is no record")
     return data.decode("utf-8", "replace")
 
 
@@ -241,7 +242,7 @@ def _why_not_yet(job: Job, ago: float) -> NoRecord:
 
 
 def _why_not(job: Job) -> Refusal:
-    """Why a job has no record: one of several reasons, told apart by what sacct shows of it. NoRecord: it has ended."""
+    """Returns the reason why a job has no record, judged from sacct's row: a NoRecord if the job has ended."""
     foreign = [name for name in RECORD_FIELDS if job.fields.get(name, "").strip()]
     now = time.time()
     outlook = outlook_of(job.fields, now)
@@ -290,7 +291,7 @@ def _with_step(found: Found, step: str | None) -> Found:
 
 
 def _from_kept(job: Job | None, number: str, spool: str) -> Found | None:
-    """The record that the spool keeps of a job, if it keeps one."""
+    """Returns the record that the spool keeps of a job; None if it keeps none."""
     text = read_kept_of(spool, job.fields) if job is not None else read_kept(spool, number)
     body = find_body(text) if text is not None else None
     return Found(job, "", parse_record(body), source=f"job {number}") if body is not None else None
@@ -316,9 +317,9 @@ def _jobs(target: Target, duplicates: bool) -> list[Job]:
 
 
 def run_labels(founds: list[Found]) -> list[str]:
-    """
-    Returns what tells each job from the others of its number: "run 1 of 2", and the user where there are several jobs;
-    "" for a single one.
+    """Returns labels that tell runs of one number apart: "run 1 of 2", led by the user if the runs are of several jobs.
+
+    The label is "" if there is only one run.
     """
     rows = [found.job.fields for found in founds if found.job is not None]
     if len(rows) < 2 or len(rows) < len(founds):
@@ -334,7 +335,7 @@ def run_labels(founds: list[Found]) -> list[str]:
 
 
 def _bare(job: Job, step: str | None) -> Found:
-    """A job that left no record, or a step of it."""
+    """Returns a stand-in for a job that left no record, or for a step of it."""
     elapsed, nodes = job.fields["ElapsedRaw"], job.fields["NNodes"]
     record = no_record(
         float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 else 0.0,
@@ -353,7 +354,7 @@ def _of_one(job: Job, step: str | None, spool: str, bare: bool) -> Found:
 
 
 def with_uses(founds: list[Found]) -> list[Found]:
-    """The same, with what sacct has of each. Refusal: a step without a record is none that sacct knows."""
+    """Returns founds with sacct's own figures of each. Raises Refusal if sacct knows no step of that name."""
     uses = read_uses(dict.fromkeys(found.job.id for found in founds if found.job is not None))
     answer = []
     for found in founds:
@@ -367,9 +368,10 @@ def with_uses(founds: list[Found]) -> list[Found]:
 
 
 def from_sacct(target: Target, duplicates: bool, spool: str, bare: bool = False) -> list[Found]:
-    """
-    The record of the job's latest run, or with duplicates of every run that has one, the oldest first. Where sacct has
-    none, or does not answer, what the spool (may be "") keeps of the job. bare: a job that has ended may have none.
+    """Returns the record of the job's latest run; with duplicates those of all runs that have one, oldest first.
+
+    If sacct has none, or does not answer, the spool (may be "") is searched. With bare, a job that has ended without a
+    record is returned with an empty one; without, that raises NoRecord.
     """
     try:
         jobs = _jobs(target, duplicates)

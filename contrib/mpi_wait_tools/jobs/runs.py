@@ -1,4 +1,4 @@
-"""What a row of sacct's says of a run: its state, whether a record may come, which rows are of one job. Pure."""
+"""Interprets a row of sacct: the run's state, if a record may still come, and which rows are of one job. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TypeVar
 
-SOON_S = 180  # the writer has tried everything by then; later only the sweep stores a record
-NO_NODE = "None assigned"  # what accounting has for the nodes of a job that had none
+SOON_S = 180  # after a job's end: the writer has given up by then, and only the sweep stores a record
+NO_NODE = "None assigned"  # the NodeList in accounting of a job that never had a node
 ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
 
 
 class Outlook(Enum):
-    """sacct does not show policies, so YET says only that a record would still be in time."""
+    """The prospect of a record. sacct does not show policies, so YET means only that a record could still come."""
 
     NOT_RUN = "the job waits for its run"
     RUNNING = "the job runs"
@@ -28,12 +28,12 @@ class Outlook(Enum):
 
 
 def state_of(row: Mapping[str, str]) -> str:
-    """The state's word: "CANCELLED by 1000" is CANCELLED."""
+    """Returns the first word of the state: CANCELLED for "CANCELLED by 1000"."""
     return (row["State"].split() or ["UNKNOWN"])[0].rstrip("+")
 
 
 def ended_s_ago(row: Mapping[str, str], now: float) -> float | None:
-    """None: not known."""
+    """Returns the seconds since the run's end; None if that is not known."""
     try:
         return now - time.mktime(time.strptime(row["End"], "%Y-%m-%dT%H:%M:%S"))
     except (KeyError, ValueError, OverflowError):
@@ -41,7 +41,10 @@ def ended_s_ago(row: Mapping[str, str], now: float) -> float | None:
 
 
 def outlook_of(row: Mapping[str, str], now: float) -> Outlook:
-    """row: sacct's, with State, End and NodeList. AllocCPUS of a job that never ran is what the job had asked for."""
+    """Returns the prospect of a record for sacct's row, which has State, End and NodeList.
+
+    NodeList tells if a job ever ran: AllocCPUS does not, since a job that never ran has its requested CPUs there.
+    """
     state, ago = state_of(row), ended_s_ago(row, now)
     if state in WAITING:
         return Outlook.NOT_RUN
@@ -57,7 +60,10 @@ CONTINUED = ("REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "NODE_FA
 
 
 def is_next_run(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-    """Older releases of sacct do not say how often a job was restarted: there the end of the run before tells."""
+    """Returns True if after is the next run of the same job as before.
+
+    Older releases of sacct have no Restarts; for them the state in which the earlier run ended decides.
+    """
     if any(before[name] != after[name] for name in ("User", "JobName")):
         return False
     restarts = after.get("Restarts", "").strip()
@@ -65,7 +71,7 @@ def is_next_run(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
 
 
 def by_job(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows of one number as jobs, each with its runs; the oldest first."""
+    """Splits the rows of one job number into jobs, each a list of its runs. The oldest come first."""
     jobs: list[list[Row]] = []
     for row in sorted(rows, key=lambda row: (row.get("Submit", ""), row["Start"])):
         if jobs and is_next_run(jobs[-1][-1], row):
@@ -85,7 +91,8 @@ def latest_runs(rows: Sequence[Row]) -> list[Row]:
 
 
 def span_of(row: Mapping[str, str]) -> tuple[float, float] | None:
-    """When the run was, in seconds since the epoch; None: it has not begun."""
+    """Returns begin and end of the run, in seconds since the epoch, the end being now if it runs. None before its
+    begin."""
     ends: list[float | None] = []
     for name in ("Start", "End"):
         try:

@@ -1,4 +1,4 @@
-"""What sacct is asked, of one job and of many, and what stands in its answers."""
+"""Asks sacct about one job or many, and reads its answers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ PLAIN = (
     "AllocCPUS",
     "ConsumedEnergyRaw",
 )
-RECORD_FIELDS = ("AdminComment", "SystemComment", "Extra")  # in the order in which a record is looked for
+RECORD_FIELDS = ("AdminComment", "SystemComment", "Extra")  # searched for a record in this order
 TEXTS = ("AdminComment", "SystemComment", "JobName", "Extra", "Restarts")
-YOUNGER = ("Extra", "Restarts")  # than Slurm 22.05
-LAST = "JobIDRaw"  # a number after the texts: where it stands, the row ends
+YOUNGER = ("Extra", "Restarts")  # fields that Slurm 22.05 does not have
+LAST = "JobIDRaw"  # the last field of a row: a number, so a text before it cannot be taken for the row's end
 TIMEOUT_S = 60
 ROW_BYTES_MAX = 4 << 20
 _JOB_ID = re.compile(
@@ -44,7 +44,7 @@ _JOB_ID = re.compile(
 
 @dataclass(frozen=True)
 class Target:
-    """A job as sacct knows it ("123", "123_4", "123+1"), and perhaps one step of it."""
+    """A job as sacct names it ("123", "123_4", "123+1"), and one step of it, or None for the whole job."""
 
     job: str
     step: str | None
@@ -66,13 +66,13 @@ class Job:
 
 
 def parse_target(text: str) -> Target | None:
-    """123, 123_4 (array), 123+1 (heterogeneous), 123.0, 123.batch (steps); None: none of them."""
+    """Parses 123, 123_4 (array), 123+1 (heterogeneous), 123.0 and 123.batch (steps). None if text is none of these."""
     match = _JOB_ID.fullmatch(text)
     return Target(match.group(1), match.group(2)) if match else None
 
 
 def environment() -> dict[str, str]:
-    """Without what would change sacct's output."""
+    """Returns the environment without the variables that change sacct's output."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("SACCT_", "SLURM_TIME_"))}
 
 
@@ -107,14 +107,16 @@ def text_fields() -> list[str]:
 
 
 def new_delimiter() -> str:
-    """Of this call alone: whoever submits a job sees the command line of other calls, but not of the next."""
+    """Returns a random delimiter, to be used for one call of sacct only. A user who submits a job may have seen the
+    delimiters of earlier calls in their command lines, but cannot guess the next."""
     return f"\x1f{secrets.token_hex(16)}\x1f"
 
 
 def cut_rows(lines: Iterable[str], cells: int, delimiter: str) -> Iterator[list[str]]:
-    """
-    The rows of sacct's output, each a list of that many cells, the last of them a number; an empty list for a row that
-    is none. A cell may hold newlines, so a row may take several lines: each is looked at once, however many they are.
+    """Yields the rows of sacct's output as lists of `cells` texts; [] for a row that is damaged.
+
+    The last cell is a number. A cell may hold newlines, so a row may span several lines. Each line is read only once,
+    so the time is linear in the output.
     """
     pending: list[str] = []
     found, size = 1, 0
@@ -131,7 +133,8 @@ def cut_rows(lines: Iterable[str], cells: int, delimiter: str) -> Iterator[list[
 
 
 def read_jobs(target: Target, duplicates: bool) -> list[Job]:
-    """The job's rows, oldest first; without duplicates, its latest run. Refusal: none."""
+    """Returns the job's rows, oldest first; without duplicates, only those of its latest run. Raises Refusal if sacct
+    has none."""
     texts = text_fields()
     names = [*PLAIN, *texts, LAST]
     delimiter = new_delimiter()
@@ -166,17 +169,17 @@ DAY_S = 86_400
 DAYS_MAX = 3660
 FACTS = ("JobID", "User", "Account", "Partition", "Submit", "Start", "End", "State", "ElapsedRaw", "NNodes", "NodeList")
 _AGO = re.compile(r"([1-9][0-9]{0,4})(min|h|d|w)")
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")  # sacct cuts at commas and takes quotes for its own
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")  # others sacct may misread: it splits at commas, eats quotes
 _SECONDS = {"min": 60, "h": 3600, "d": DAY_S, "w": 7 * DAY_S}
 _FORMATS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 
 
 @dataclass(frozen=True)
 class Period:
-    """Seconds since the epoch."""
+    """A period of time."""
 
-    since: float
-    until: float
+    since: float  # seconds since the epoch
+    until: float  # seconds since the epoch
 
     def words(self) -> str:
         ends = (time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) for moment in (self.since, self.until))
@@ -192,7 +195,7 @@ class Filters:
     users: str = ""
     accounts: str = ""
     partitions: str = ""
-    name: str = ""  # of the jobs, one. sacct is not asked for one that it would cut or not compare: the caller looks
+    name: str = ""  # one job name; the caller filters by it too, since a name that sacct would misread is not passed on
 
     def arguments(self) -> list[str]:
         asked = [("--user", self.users), ("--accounts", self.accounts), ("--partition", self.partitions)]
@@ -203,7 +206,10 @@ class Filters:
 
 
 def parse_time(text: str, now: float) -> float | None:
-    """30min, 12h, 7d, 2w (ago), today, now, 2026-11-21, 2026-11-21T16:40; None: none of them."""
+    """Parses 30min, 12h, 7d, 2w (ago), today, now, 2026-11-21 and 2026-11-21T16:40. None if text is none of these.
+
+    Returns seconds since the epoch.
+    """
     ago = _AGO.fullmatch(text)
     if ago:
         return now - int(ago.group(1)) * _SECONDS[ago.group(2)]
@@ -222,13 +228,13 @@ def _shown(moment: float) -> str:
 
 
 def _one_day(day: Period, filters: Filters, duplicates: bool) -> list[str]:
-    """What sacct is asked for the jobs of a day."""
+    """Returns sacct's arguments for the jobs of one day."""
     runs = ["-D"] if duplicates else []
     return [*runs, f"--starttime={_shown(day.since)}", f"--endtime={_shown(day.until)}", *filters.arguments()]
 
 
 def _rows(asked: Sequence[str], texts: Sequence[str]) -> Iterator[dict[str, str]]:
-    """A row that is none is an empty dictionary."""
+    """Runs sacct and yields its rows; {} for a row that is damaged."""
     names = [*FACTS, *texts, LAST]
     delimiter = new_delimiter()
     arguments = ["sacct", "-X", "-P", "-n", f"--delimiter={delimiter}", f"--format={','.join(names)}", *asked]
@@ -263,12 +269,12 @@ def _texts() -> list[str]:
 
 
 def read_named(jobs: Sequence[str], duplicates: bool) -> Iterator[dict[str, str]]:
-    """The rows of these jobs; duplicates: those of every run of a job that was requeued."""
+    """Yields the rows of these jobs; with duplicates, a row for every run of a job that was requeued."""
     return _rows([*(["-D"] if duplicates else []), "-j", ",".join(jobs)], _texts())
 
 
 def read_days(period: Period, filters: Filters, duplicates: bool = True) -> Iterator[Iterator[dict[str, str]]]:
-    """For each day the rows of the jobs that ran in it; a job of several days comes once, with its first."""
+    """Yields for each day the rows of the jobs that ran in it. A job of several days comes only with its first day."""
     texts = _texts()
     seen: set[tuple[str, str]] = set()
 
@@ -289,7 +295,8 @@ NAMES_MAX = 4000  # characters
 
 
 def names(text: str) -> str:
-    """Users, accounts or partitions. sacct knows which there are: winbind's have a backslash, others spaces."""
+    """Returns text, a list of users, accounts or partitions. Checks little: names of winbind have a backslash, others
+    have spaces, and sacct itself knows which exist."""
     each = text.split(",")
     if not text.isprintable() or len(text) > NAMES_MAX or any(not name.strip() or name[0] == "-" for name in each):
         raise argparse.ArgumentTypeError(f"'{safe(text)}' is no name, and no list of names with commas")
@@ -305,7 +312,7 @@ def moment(text: str) -> float:
 
 
 def me(asked: str) -> str:
-    """Whose jobs: this user's. asked: what they are asked for by, for the refusal."""
+    """Returns the name of this user. asked names the option that wants it, for the message of the Refusal."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:

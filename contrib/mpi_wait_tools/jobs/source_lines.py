@@ -1,6 +1,7 @@
-"""Call sites as functions and lines of the source, by addr2line and the files that the user names.
+"""Translates call sites to functions and source lines, by addr2line and the files that the user names.
 
-A file is the one of the record if it has the same build-id. Where the record's has none, by its name, and it is said.
+A file belongs to the record if their build-ids match. If the record has no build-id, the file's name decides, and the
+report says so.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ PLACE_MAX = 96
 
 @dataclass(frozen=True)
 class Lines:
-    """What became of the sites: places by site, and what to say about those that have none."""
+    """The source lines of call sites."""
 
     places: dict[Site, str]
-    remarks: list[str]
+    remarks: list[str]  # sentences for the report about sites without a source line
 
     def place(self, site: Site) -> str:
         return self.places.get(site, site.place)
@@ -37,7 +38,7 @@ NO_LINES = Lines({}, [])
 
 
 def _files(paths: Iterable[str]) -> list[str]:
-    """The files that were named, and those in the directories that were."""
+    """Returns the files among paths, and the files in the directories among them. Raises Refusal if one is missing."""
     files: list[str] = []
     for path in paths:
         try:
@@ -51,7 +52,7 @@ def _files(paths: Iterable[str]) -> list[str]:
 
 
 def _build_id(path: str) -> str | None:
-    """None: it is no program and no library, or cannot be read."""
+    """Returns the build-id of a program or library; None if the file is neither, or cannot be read."""
     try:
         return read_build_id(path)
     except OSError:
@@ -59,7 +60,7 @@ def _build_id(path: str) -> str | None:
 
 
 def _resolved(path: str, sites: Sequence[Site]) -> dict[Site, str]:
-    """A call is the instruction before the one to which it returns."""
+    """Asks addr2line for the places of the sites. A site is a return address: the byte before it is of the call."""
     command = [TOOL, "-C", "-f", "-e", path, *(hex(site.offset - 1) for site in sites)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=TOOL_TIME_S, check=False, stdin=subprocess.DEVNULL)
@@ -76,7 +77,8 @@ def _resolved(path: str, sites: Sequence[Site]) -> dict[Site, str]:
 
 
 def lines_of(sites: Sequence[Site], paths: Sequence[str]) -> Lines:
-    """paths: files, or directories with some, as --exe names them. Raises Refusal where one cannot be read."""
+    """Returns the source lines of the sites. paths are the files or directories of --exe. Raises Refusal if one cannot
+    be read."""
     files = _files(paths)
     if not sites or not paths:
         return NO_LINES
@@ -96,7 +98,7 @@ def lines_of(sites: Sequence[Site], paths: Sequence[str]) -> Lines:
         elif not build_id:
             remarks.append(f"{name} has no build-id: that {safe(same[0], 64)} is what ran is not known.")
         found: dict[Site, str] = {}
-        for file in same:  # a file of debugging information has the same build-id
+        for file in same:  # several, if a separate file of debugging information has the same build-id
             found = found or _resolved(file, own)
         if same and not found:
             remarks.append(f"{safe(same[0], 64)} has neither symbols nor lines (-g) that {TOOL} can read.")

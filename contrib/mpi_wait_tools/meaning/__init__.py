@@ -1,1 +1,1 @@
-"""What records mean: verdicts, advice, comparisons. No output."""
+"""Interprets records: verdicts, advice, comparisons. Prints nothing."""

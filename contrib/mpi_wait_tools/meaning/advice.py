@@ -1,4 +1,4 @@
-"""What a job's figures mean: whether they are good, worth a look or bad, and what follows from them. Pure."""
+"""Judges a job's figures, as good, worth a look or bad, and gives advice on the job. Pure."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .worlds import Group, are_apart, groups_of, steps_of_ranks
 
 GOOD, LOOK, BAD = "good", "look", "bad"
 ORDER = (BAD, LOOK, GOOD)
-# From where on a share is worth a look, and from where on it is bad. Conventions, as those of seff's colours are.
+# (least share that is worth a look, least share that is bad). The numbers are conventions, as are those of seff.
 AWAKE, LOST, LATE = (0.05, 0.25), (0.05, 0.20), (0.01, 0.03)
-BAD_COST = 3  # times what slowdown= allows
+BAD_COST = 3  # multiple of slowdown= from which a cost is bad
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """what: what is judged; value: as it is shown; rule: the thresholds, in words."""
+    """The verdict on one figure."""
 
-    level: str
-    what: str
-    value: str
-    rule: str
+    level: str  # GOOD, LOOK or BAD
+    what: str  # name of the figure
+    value: str  # the figure, as it is shown
+    rule: str  # the thresholds, in words
 
 
 def level_of(share: float, thresholds: tuple[float, float]) -> str:
@@ -45,14 +45,17 @@ def _of_share(what: str, share: float, thresholds: tuple[float, float]) -> Judge
 
 
 def _of_cost(cost: Cost, allowed: float) -> Judgement:
-    """By the lower end of its interval: what is above that for certain."""
+    """Judges a measured cost by the lower end of its interval: the true cost is hardly below that."""
     level = level_of(cost.percent - cost.error, (math.nextafter(allowed, math.inf), BAD_COST * allowed))
     rule = f"good up to the {allowed:g} % of slowdown=, bad from {BAD_COST * allowed:g} %, by the interval's lower end"
     return Judgement(level, "sleeping costs", cost_words(cost), rule)
 
 
 def judged(record: Record, step: Step | None, state: str, is_broken: bool) -> list[Judgement]:
-    """The worst first. state: sacct's, "" if it is not known. Of one step there is less to judge."""
+    """Judges a job, or a step, which has fewer figures. Returns the worst verdicts first.
+
+    state is the job's state in sacct, "" if not known.
+    """
     found = []
     if is_broken:
         found.append(Judgement(BAD, "end", state, "good if the job ran to its end"))
@@ -76,13 +79,13 @@ def judged(record: Record, step: Step | None, state: str, is_broken: bool) -> li
 
 
 LITTLE = 0.02  # share of the ranks' time below which waiting is not worth a policy
-SLEPT_WELL = 0.7  # share of the waiting
+SLEPT_WELL = 0.7  # share of the waiting: if ranks slept for that much of it, the policy fits
 SHORT_WAIT_S = 200e-6  # nap cannot use much of a wait shorter than this
-SHORT_RUN_S = 5.0  # of a rank: what such runs wait for is mostly one another's start
-LATE_SHARE = 0.01  # of the ranks' time
-UNFORESEEN = 0.5  # share of the waits
-ASKED = 0.05  # share of the ranks' time in loops that only ask
-THREADS = 0.1  # cores beside each rank that waits
+SHORT_RUN_S = 5.0  # time of one rank: in shorter runs ranks wait mostly for one another's start
+LATE_SHARE = 0.01  # share of the ranks' time
+UNFORESEEN = 0.5  # share of the waits: if more had no forecast, the advice says so
+ASKED = 0.05  # share of the ranks' time in loops that only test and probe, from which advice is due
+THREADS = 0.1  # CPUs that other threads use while a rank waits, from which advice is due
 FIRST_NAMED = 3
 STEPS_NAMED = 2
 MEASURE_ONLY = ("off", "profile", "yield")
@@ -95,11 +98,10 @@ BROKEN = ("BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_M
 
 @dataclass(frozen=True)
 class Ending:
-    """What sacct says of the job: its state's word, "" where nobody knows; and whether it is one part of a
-    heterogeneous job, whose other parts have records of their own."""
+    """The end of a job, as sacct has it."""
 
-    state: str = ""
-    is_component: bool = False
+    state: str = ""  # the first word of the state, "" if not known
+    is_component: bool = False  # the job is one part of a heterogeneous job; the other parts have their own records
 
     @property
     def is_broken(self) -> bool:
@@ -116,11 +118,11 @@ class _Group:
 
     record: Record
     wait: Wait
-    ranks: list[Rank]  # empty where the record does not list them
+    ranks: list[Rank]  # empty if the record does not list them
     imbalance: Imbalance
-    step: Step | None  # None: the job has one
-    name: str = ""  # "step 1", "world 2"; "" where the job has no other
-    ranks_seen: int = 0  # of the step or job
+    step: Step | None  # None if the job has only one
+    name: str = ""  # "step 1", "world 2"; "" if the job has no other group
+    ranks_seen: int = 0  # number of ranks seen in the step, or in the job
 
     @cached_property
     def least(self) -> float:
@@ -136,7 +138,7 @@ class _Group:
 
     @property
     def share(self) -> float:
-        """Of the ranks' time that they wait."""
+        """The share of the ranks' time that they wait."""
         time = ranks_time(self.record, self.step)
         own = time * min(1.0, self.imbalance.ranks / self.ranks_seen) if time and self.ranks_seen else time
         return min(1.0, self.mean * self.imbalance.ranks / own) if own else 0.0
@@ -157,7 +159,8 @@ def _names(ranks: list[Rank]) -> str:
 
 
 def _place(group: _Group, rank: Rank | None) -> str:
-    """ " (on c2)" """
+    """Returns the rank's node as " (on c2)"; "" if it is not known, or the job has one node. rank None: the one that
+    waits least."""
     least = group.wait.least
     node = rank.node if rank is not None else ""
     if rank is None or (not node and not group.name and rank.label == str(least.rank)):
@@ -166,7 +169,7 @@ def _place(group: _Group, rank: Rank | None) -> str:
 
 
 def _busiest(group: _Group) -> str:
-    """Who computes longest, by name: the ranks within a tenth of the span from the least waiting one."""
+    """Names the ranks that compute longest: those that wait least, as is_busy() tells."""
     if not group.ranks:
         name = rank_name(group.record, group.wait.least)
         return f"{name}{_place(group, None)}" if name != "one rank" else "the rank that waits least"
@@ -182,7 +185,7 @@ def _of_all_alike(group: _Group) -> Iterator[str]:
 
 
 def _of_idle(group: _Group) -> str:
-    """Where most ranks hardly wait, and few do."""
+    """Returns the advice for a group of which few ranks wait, and most hardly do."""
     idle = [rank for rank in group.ranks if rank.seconds > group.mean]
     if len(idle) == 1:
         return (
@@ -193,7 +196,7 @@ def _of_idle(group: _Group) -> str:
 
 
 def _of_nodes(group: _Group, share: str) -> str:
-    """ "" where no node stands out."""
+    """Returns the advice for a group that waits for some nodes; "" if no node stands out."""
     record = group.record
     slow = [] if group.name else slow_nodes(record)
     if slow:
@@ -211,7 +214,7 @@ def _of_nodes(group: _Group, share: str) -> str:
 
 
 def _of_the_balance(group: _Group) -> Iterator[str]:
-    """Of ranks that were all seen, in a job that ran to its end."""
+    """Yields advice on the balance of a group. All of its ranks were seen, and the job ran to its end."""
     imbalance = group.imbalance
     if imbalance.ranks < 2 or group.is_even:
         yield from _of_all_alike(group)
@@ -235,7 +238,8 @@ def _of_the_balance(group: _Group) -> Iterator[str]:
 
 
 def _of_a_broken_job(group: _Group, state: str) -> Iterator[str]:
-    """It may have hung: who waits least is then the one that stopped answering, and nobody's work is at fault."""
+    """Yields advice on a job that did not run to its end. The job may have hung: the rank that waits least is then the
+    one that stopped answering, and the distribution of the work is not at fault."""
     if group.imbalance.ranks < 2 or group.is_even or group.imbalance.lone:
         return
     yield group.said(
@@ -244,7 +248,7 @@ def _of_a_broken_job(group: _Group, state: str) -> Iterator[str]:
 
 
 def _group(record: Record, wait: Wait, group: Group) -> _Group | None:
-    """None where the record does not tell how unbalanced it is."""
+    """Returns a group with its imbalance; None if the record does not tell how unbalanced it is."""
     steps = steps_of_ranks(record)
     if len(steps) > 1 and not group.step and not wait.worlds:
         return None
@@ -257,7 +261,7 @@ def _group(record: Record, wait: Wait, group: Group) -> _Group | None:
 
 
 def _groups(record: Record, wait: Wait) -> list[_Group]:
-    """One for each program whose ranks are known, the most unbalanced first."""
+    """Returns a group for each program whose ranks are known, the most unbalanced first."""
     if not wait.per_rank:
         imbalance = imbalance_of(record) if not are_apart(record) else None
         return [_Group(record, wait, [], imbalance, None)] if imbalance is not None else []
@@ -274,7 +278,7 @@ def _of_the_groups(record: Record, wait: Wait, ending: Ending) -> Iterator[str]:
 
 
 def _of_short_naps(record: Record, wait: Wait) -> str:
-    """Why a policy that naps slept little; "" where the record does not tell."""
+    """Says why a policy that naps slept little; "" if the record does not tell."""
     waits = sum(call.waits for call in wait.calls)
     mean = wait.total / waits if waits else 0.0
     spun = [call.name for call in wait.spun if call.name in COLLECTIVES]
@@ -301,7 +305,11 @@ def _of_short_naps(record: Record, wait: Wait) -> str:
 
 
 def _is_late(record: Record, wait: Wait) -> bool:
-    """What was forecast has an account, which the report shows; a measured cost says more than late naps."""
+    """Returns True if naps ended so late that advice is due.
+
+    Returns False for jobs that tell more: forecast waits have an account, which the report shows, and a measured cost
+    says more than late naps.
+    """
     time = ranks_time(record)
     if not wait.late_seconds or not time or wait.flags.get("shared_cores") or wait.forecast is not None:
         return False
@@ -349,14 +357,14 @@ def _of_the_policy(record: Record, wait: Wait, share: float) -> str:
     if share < LITTLE:
         return f"There is little to save: the ranks wait {waited} of their time."
     if 2 * passed > wait.ranks:
-        return ""  # no policy reaches them, and what limits the figures says so
+        return ""  # no policy reaches these ranks, as a note on the figures says
     if record.policy.used in MEASURE_ONLY:
         return f"nap (or auto) fits: it rests cores in waits, and the ranks wait {waited} of their time."
     return _of_what_fits(record, wait)
 
 
 def _of_the_loops(record: Record, wait: Wait) -> Iterator[str]:
-    """By profile, which alone times them."""
+    """Yields advice on loops that test and probe. Only the policy profile times these."""
     time = ranks_time(record)
     asked = sum(max(0.0, call.time - call.wait) for call in wait.profile if call.name in ASKING)
     if time and asked / time >= ASKED:
@@ -375,7 +383,7 @@ def _of_the_threads(wait: Wait) -> Iterator[str]:
 
 
 def advice(record: Record, ending: Ending) -> list[str]:
-    """One sentence each, the most promising first; none where no rank was seen or nodes did not report."""
+    """Returns advice, one sentence each, the most promising first; none if no rank was seen or a node is missing."""
     wait = record.wait
     if wait is None or wait.share is None or not record.is_complete:
         return []

@@ -1,4 +1,4 @@
-"""Several jobs beside one another: the same figures of each, and how they differ from the first job's. Pure."""
+"""Compares jobs: the same figures of each, and their differences from the first job's. Pure."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from .reading import energy_of, incomplete_line, kinds_of
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure of every job; None where a job's record does not have it."""
+    """One figure of every job."""
 
     name: str
-    values: list[float | None]
+    values: list[float | None]  # None if the job's record does not have it
     shown: Callable[[float], str]
     of_interest: bool = False  # drawn as bars
-    incomplete: frozenset[int] = frozenset()  # jobs from which nodes are missing: their figures are compared with none
-    apart: frozenset[int] = frozenset()  # jobs of which this figure is of something else than the first job's
+    incomplete: frozenset[int] = frozenset()  # jobs that lack nodes: their figures are compared with no other's
+    apart: frozenset[int] = frozenset()  # jobs whose figure measures something else than the first job's
 
     def difference(self, index: int) -> str:
-        """Of a job's figure to the first job's; of shares in points, which do not mistake 1 % for 2 %."""
+        """Returns the difference of a job's figure from the first job's; "" if the two cannot be compared.
+
+        Shares differ in points: a relative change would make much of 1 % against 2 %.
+        """
         value, first = self.values[index], self.values[0]
         if self.incomplete & {0, index} or index in self.apart:
             return ""
@@ -101,14 +104,14 @@ def _lost(found: Found) -> float | None:
 
 
 def _cost(found: Found) -> float | None:
-    """A share; not known where too little was seen to tell."""
+    """Returns the measured cost of sleeping as a share of 1; None if too little was seen to tell."""
     wait = found.record.wait
     cost = wait.cost if wait is not None and found.step is None else None
     return cost.percent / 100 if cost is not None and cost.is_known else None
 
 
 def _saved(found: Found) -> float | None:
-    """A share of a step's energy; not known where no saving is seen."""
+    """Returns the saving as a share of a step's energy; None if no saving is seen."""
     energy = found.record.energy if found.step is None and found.record.is_complete else None
     saved = energy.saved if energy is not None else None
     return saved.percent / 100 if saved is not None and saved.is_seen else None
@@ -149,7 +152,7 @@ def _energies_are_alike(one: Found, other: Found) -> bool:
 
 
 def measures(founds: Sequence[Found]) -> list[Measure]:
-    """Those that at least one of the jobs has. What comes of a simulated node bears it in its name."""
+    """Returns the figures that at least one of the jobs has. Energy of a simulated node is named "simulated"."""
     of_model = ENERGY_FIGURES if _is_simulated(founds) else ()
     incomplete = frozenset(index for index, one in enumerate(founds) if not one.record.is_complete)
     bare = not all(found.has_record for found in founds)
@@ -164,7 +167,7 @@ def measures(founds: Sequence[Found]) -> list[Measure]:
 
 
 def difference(value: float | None, first: float | None) -> str:
-    """ "+1.2 %", "−13 %", "±0 %"; "" where there is nothing to relate."""
+    """Returns the change from first to value: "+1.2 %", "−13 %", "±0 %"; "" if one is not known or first is 0."""
     if value is None or not first:
         return ""
     change = (value - first) / first
@@ -184,7 +187,7 @@ def _kind(found: Found, with_ranks: bool) -> tuple[int, int]:
 
 
 def remarks(founds: Sequence[Found]) -> list[str]:
-    """Why the differences may mean less than they seem to."""
+    """Returns the reasons why the differences may mean less than they seem to."""
     said = []
     bare = [found.name for found in founds if not found.has_record]
     watched = all(found.is_watched for found in founds)
@@ -214,7 +217,7 @@ def remarks(founds: Sequence[Found]) -> list[str]:
 
 
 def verdict(founds: Sequence[Found]) -> list[str]:
-    """One sentence per job after the first; none of jobs from which nodes are missing."""
+    """Returns one sentence per job after the first; none for jobs that lack nodes."""
     said: list[str] = []
     for found in founds[1:]:
         parts = []
@@ -248,7 +251,7 @@ def _words(change: str, more: str, less: str) -> str:
 
 
 def label(found: Found) -> str:
-    """ "102 (nap)", "9 (no record)" """
+    """Returns the job's name and policy: "102 (nap)", "9 (no record)"."""
     if not found.has_record:
         return f"{found.name} (no record)"
     return f"{found.name} ({found.policy.used}{'' if found.record.is_complete else ', incomplete'})"

@@ -1,4 +1,4 @@
-"""What sleeping cost a job and what it saved, in words; and that of several jobs together. Pure."""
+"""Puts the cost of sleeping, and its saving, into words; sums both over several jobs. Pure."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ TOO_LITTLE = "too little was seen to tell"
 
 
 def _size_and_error(cost: Cost) -> tuple[float, str]:
-    """The percent, rounded to what its interval is worth, and both without a sign: "0.3 % ± 0.1"."""
+    """Returns the percent, rounded as its interval allows, and both in words, without a sign: "0.3 % ± 0.1"."""
     decimals = 1 if cost.error >= 0.05 else 2
     size = round(cost.percent, decimals)
     return size, f"{abs(size):.{decimals}f} % ± {max(cost.error, 0.01):.{decimals}f}"
 
 
 def cost_words(cost: Cost) -> str:
-    """ "0.3 % ± 0.1", "−0.3 % ± 0.1"."""
+    """Returns the cost with its interval: "0.3 % ± 0.1", "−0.3 % ± 0.1"."""
     size, words = _size_and_error(cost)
     return f"−{words}" if size < 0 else words
 
 
 def cost_line(cost: Cost) -> str:
-    """What the report says, as the end of a sentence."""
+    """Returns the report's words on the cost, as the end of a sentence."""
     looks = plural(cost.windows, "look")
     if not cost.is_known:
         return f"{TOO_LITTLE} what sleeping cost ({looks})"
@@ -37,12 +37,12 @@ def cost_line(cost: Cost) -> str:
 
 
 def unknown_line() -> str:
-    """The same for ranks that had an account, and no steps to compare."""
+    """Returns the report's words for ranks that had an account, but no steps to compare."""
     return f"{TOO_LITTLE} what sleeping cost (no steps were compared)"
 
 
 def too_much_line(cost: Cost) -> str:
-    """ "" if it is not more than was allowed."""
+    """Returns the words on a cost above the allowed one; "" if it is not above."""
     if not cost.is_too_much:
         return ""
     return (
@@ -52,7 +52,7 @@ def too_much_line(cost: Cost) -> str:
 
 
 def cost_together(costs: Iterable[Cost]) -> Cost | None:
-    """That of several jobs, by the time of each; their errors have nothing to do with one another."""
+    """Returns the mean cost of several jobs, weighted by their time. The errors of the jobs are independent."""
     known = [cost for cost in costs if cost.seconds > 0]
     seconds = sum(cost.seconds for cost in known)
     if not known:
@@ -68,7 +68,7 @@ def cost_together(costs: Iterable[Cost]) -> Cost | None:
 
 
 def saved_words(saved: Saved) -> str:
-    """ "9.1 % ± 0.6", "−0.3 % ± 0.1"; rounded to what the interval is worth."""
+    """Returns the saving with its interval, rounded as that allows: "9.1 % ± 0.6", "−0.3 % ± 0.1"."""
     decimals = 1 if saved.error >= 0.05 else 2
     size = round(saved.percent, decimals)
     sign = "−" if size < 0 else ""
@@ -76,7 +76,7 @@ def saved_words(saved: Saved) -> str:
 
 
 def _steps_took(record: Record) -> str:
-    """By how much longer the steps were, as cost has it."""
+    """Says by how much longer the steps were, from the measured cost; "" if there is none."""
     cost = record.wait.cost if record.wait is not None else None
     if cost is None:
         return ""
@@ -91,13 +91,13 @@ def _of_what(record: Record, saved: Saved) -> str:
 
 
 def _energy_words(record: Record) -> str:
-    """What looks read: packages and memory, never GPUs."""
+    """Names the energy that is compared: looks read packages and memory, never GPUs."""
     has_gpus = record.energy is not None and record.energy.has_gpus
     return "of the energy of a step" + (" without GPUs" if has_gpus else "")
 
 
 def saving_of(record: Record) -> Saved | None:
-    """Returns None if it is not known, or if nodes are missing: it would be that of some nodes."""
+    """Returns the job's saving; None if it is not known, or if nodes are missing and it would be that of the others."""
     return record.energy.saved if record.energy is not None and record.is_complete else None
 
 
@@ -110,7 +110,7 @@ def unknown_saving_line(record: Record) -> str:
 
 
 def saving_line(record: Record) -> str:
-    """What the report says; "" where nothing is known."""
+    """Returns the report's words on the saving; "" if it is not known."""
     saved = saving_of(record)
     if saved is None:
         return ""
@@ -124,13 +124,13 @@ def saving_line(record: Record) -> str:
 
 
 def _whole(saved: Saved, joules: float) -> float:
-    """What the job would have used, had nobody slept."""
+    """Returns the joules that the job would have used without sleep."""
     return joules / (1 - saved.percent / 100) if saved.percent < 100 else 0.0
 
 
 def saved_together(savings: Iterable[tuple[Saved, float]]) -> tuple[Saved | None, float]:
-    """That of several jobs, by the joules of each, and the joules that were saved; their errors have nothing to do with
-    one another."""
+    """Returns the mean saving of several jobs, weighted by their joules, and the joules saved in all. The errors of the
+    jobs are independent."""
     known = [(saved, whole) for saved, joules in savings if (whole := _whole(saved, joules)) > 0]
     joules = sum(whole for _, whole in known)
     if joules <= 0:

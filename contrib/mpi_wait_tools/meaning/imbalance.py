@@ -1,8 +1,9 @@
-"""How unbalanced the ranks of a job are, as numbers. Pure.
+"""Computes how unbalanced the ranks of a job are. Pure.
 
-A rank that waits least computes longest, and the others wait for it: what they wait more than it does is lost to the
-imbalance. As a share of the ranks' time this is how much shorter the run could be with the same work spread evenly;
-where the busiest rank does not wait at all, it is 1 minus the load balance, mean over largest compute time.
+The rank that waits least computes longest, and the others wait for it: their waiting beyond that rank's is lost to the
+imbalance. As a share of the ranks' time, the loss is the part by which the run would be shorter if the same work were
+spread evenly. If the busiest rank does not wait at all, the share is 1 minus the load balance (mean over largest
+compute time).
 """
 
 from __future__ import annotations
@@ -15,30 +16,30 @@ from ..record.record import Record, Step
 from ..record.wait import Wait
 from .worlds import Group, are_apart, groups_in, steps_of_ranks
 
-NOTABLE = 0.05  # share of the ranks' time from which on a loss is worth a sentence
-MANY = 100  # ranks, from which on a single one may be an accident
-BUSY = 0.1  # of the span from the least to the most waiting rank, within which ranks count as busiest
+NOTABLE = 0.05  # least share of the ranks' time for which a loss is worth a sentence
+MANY = 100  # ranks: among more, a single busy one may be an accident
+BUSY = 0.1  # part of the span from the least to the most waiting rank within which ranks count as busiest
 
 
 @dataclass(frozen=True)
 class Imbalance:
-    """
-    ratio: the most waiting rank over the mean, 0 where nobody waits, None of several worlds. lost_s: what the ranks
-    wait more than the one of their world that waits least, summed. share: of the ranks' time between Init and Finalize;
-    core_share: of the job's core time, from its begin to its end. None where the record does not tell. lone: fewer than
-    one rank in a hundred wait so little: that is an upper bound then, which holds only if all others wait for these.
+    """The imbalance of a job, a step or a group of ranks. None if the record does not tell.
+
+    If lone, fewer than one rank in a hundred waits as little as the least. The loss is an upper bound then: it holds
+    only if all others wait for these few.
     """
 
     ranks: int
-    ratio: float | None
-    lost_s: float
-    share: float | None
-    core_share: float | None
+    ratio: float | None  # the most waiting rank over the mean, 0 if no rank waits; also None for several worlds
+    lost_s: float  # waiting beyond that of the least waiting rank of the same world, summed over ranks
+    share: float | None  # lost_s over the ranks' time between MPI_Init and MPI_Finalize
+    core_share: float | None  # lost_s over the job's core time, from its begin to its end
     lone: bool = False
 
 
 def ranks_time(record: Record, step: Step | None = None) -> float | None:
-    """Seconds between Init and Finalize, summed over the ranks; of a step its elapsed time stands for it."""
+    """Returns the seconds between MPI_Init and MPI_Finalize, summed over the ranks. For a step, its elapsed time stands
+    in for them."""
     wait = record.wait
     if step is not None:
         return step.elapsed * step.ranks if step.elapsed and step.ranks else None
@@ -49,12 +50,13 @@ def ranks_time(record: Record, step: Step | None = None) -> float | None:
 
 
 def is_busy(seconds: float, least: float, most: float) -> bool:
-    """Whether a rank that waits so long is among the busiest."""
+    """Returns True if a rank that waits that many seconds is among the busiest."""
     return seconds <= least + (most - least) * BUSY
 
 
 def _is_lone(values: Sequence[float], ranks: int) -> bool:
-    """values: of all ranks, or quantiles at equal distances from the least to the most."""
+    """Returns True if fewer than one rank in MANY is busy. values are the waits of all ranks, or their quantiles at
+    equal distances from the least to the most."""
     if ranks <= MANY or len(values) < 2:
         return False
     least, most = min(values), max(values)
@@ -80,7 +82,7 @@ def _imbalance(record: Record, step: Step | None, ranks: int, ratio: float | Non
                lone: bool) -> Imbalance:
     wait, time = record.wait, ranks_time(record, step)
     seen = step.ranks if step is not None else wait.ranks if wait is not None else ranks
-    own = time * min(1.0, ranks / seen) if time and seen else None  # of these ranks, if they are not all
+    own = time * min(1.0, ranks / seen) if time and seen else None  # the time of these ranks, who may be only some
     whole = record.elapsed * ranks if len(steps_of_ranks(record)) == 1 and ranks == seen and step is None else 0.0
     return Imbalance(
         ranks=ranks,
@@ -93,10 +95,11 @@ def _imbalance(record: Record, step: Step | None, ranks: int, ratio: float | Non
 
 
 def imbalance_of(record: Record, step: Step | None = None, group: Group | None = None) -> Imbalance | None:
-    """
-    Of the job, of one of its steps, or of a group of these: ranks are held against those of their own world, and what
-    worlds lose is added up. None where no rank was seen, where the step's ranks are not known, where no two ranks can
-    be compared, and where nodes did not report: the busiest rank may be on one of these.
+    """Returns the imbalance of the job, of a step, or of a group of ranks.
+
+    Ranks are compared within their own world, and the losses of the worlds are summed. None if no rank was seen, if the
+    step's ranks are not known, if no two ranks can be compared, or if a node is missing: the busiest rank may have run
+    there.
     """
     wait = record.wait
     if wait is None or not record.is_complete:
@@ -114,19 +117,20 @@ def imbalance_of(record: Record, step: Step | None = None, group: Group | None =
     return _imbalance(record, step, ranks, ratio, lost, _is_lone(wait.quantiles, ranks))
 
 
-WHOLE_FROM = 0.2  # of the run: from there on a bar shows the whole of it, below only the waiting
+WHOLE_FROM = 0.2  # waiting as a part of the run: from here on bars show the whole run, below only the waiting
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What the bars are drawn to: top seconds are the whole room, and run of them one rank's run, 0 if not shown."""
+    """The scale of a chart of waiting."""
 
-    top: float
-    run: float = 0.0
+    top: float  # seconds that fill the whole room
+    run: float = 0.0  # seconds that one rank ran, 0 if the run is not shown
 
 
 def scale_of(record: Record, step: Step | None, number: int, most: float) -> Scale:
-    """number: of ranks. The whole run where the waiting is a visible part of it."""
+    """Returns the scale for a number of ranks of which the longest waits `most` seconds: the whole run, if the waiting
+    is a visible part of it, else the waiting."""
     time = ranks_time(record, step)
     run = time / number if time and number else 0.0
     return Scale(max(run, most), run) if run > 0 and most >= WHOLE_FROM * run else Scale(most)

@@ -1,4 +1,4 @@
-"""How the nodes of a job differ: which hold the others up, and which stand out. Pure."""
+"""Compares the nodes of a job: finds those that hold the others up, and those that stand out. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .imbalance import NOTABLE, ranks_time
 from .reading import Rank, ranks_of
 from .worlds import are_apart
 
-FEW = 4  # more nodes than this are no hint at any of them
+FEW = 4  # if more nodes than this look slow, none of them is named
 
 
 def _least(wait: Wait) -> list[RankWait]:
@@ -25,10 +25,11 @@ def _least(wait: Wait) -> list[RankWait]:
 
 
 def slow_nodes(record: Record) -> list[str]:
-    """
-    Nodes of which every rank that is known waits least: of all ranks that it lists, or of those that wait least and
-    most, the record says where they ran. Of jobs of one program only. Empty where too few are known, where the least
-    waiting ones are spread over many nodes, or where another rank of the same node waits like the others.
+    """Returns the nodes all of whose known ranks wait least.
+
+    The record names the node of every rank that it lists, or only of those that wait least and most. Returns [] for
+    jobs of several programs, if too few ranks are known, if the least waiting ranks are spread over many nodes, or if
+    another rank of the same node waits like the rest.
     """
     wait = record.wait
     if wait is None or record.nodes_of < 2 or wait.least.seconds > wait.most.seconds / 2:
@@ -41,14 +42,14 @@ def slow_nodes(record: Record) -> list[str]:
     names = list(least)
     waiting = {one.node for one in wait.most_ranks or [wait.most]}
     waiting |= {one.node for one in known if one.seconds > threshold}
-    if wait.per_rank_nodes:  # nothing is a sample: a node with one quick rank takes nothing from the others
+    if wait.per_rank_nodes:  # all ranks are known: a node with both kinds of ranks does not clear the other nodes
         names = [name for name in names if name not in waiting]
     alone = wait.ranks > record.nodes_of and any(least[name] < 2 for name in names)
     return [] if alone or len(names) > FEW or waiting.intersection(names) else names
 
 
 def slow_nodes_line(record: Record) -> str:
-    """ "c2 (4 ranks seen)", "" where no node stands out."""
+    """Returns a line on the slow nodes: "c2 (4 ranks seen): ..."; "" if there are none."""
     wait = record.wait
     names = slow_nodes(record)
     if wait is None or not names:
@@ -58,9 +59,9 @@ def slow_nodes_line(record: Record) -> str:
     return ", ".join(parts) + ": all wait least, the others wait for them"
 
 
-NODES_MIN = 4  # fewer are compared at a glance
-SPREADS = 5.0  # so many standard deviations from the median stand out
-DEVIATION = 1.4826  # median absolute deviations in a standard deviation, of values that are spread normally
+NODES_MIN = 4  # a reader compares fewer nodes at a glance
+SPREADS = 5.0  # standard deviations from the median at which a value stands out
+DEVIATION = 1.4826  # median absolute deviations per standard deviation, for normally distributed values
 FIGURES_MEAN = (
     "waiting, least, most: of the run, the mean of the node's ranks, its least and its most waiting one; "
     "asleep: of the waiting."
@@ -75,24 +76,24 @@ MARK_MEANS = (
 
 @dataclass(frozen=True)
 class NodeSeen:
-    """What is known of a node: its ranks, one rank's run in seconds, and what root read there for the whole job."""
+    """A node of the job, as its figures are computed from it."""
 
     ranks: Sequence[Rank]
-    run: float
-    use: NodeUse | None
-    elapsed: float
+    run: float  # seconds that one rank ran
+    use: NodeUse | None  # root's figures of the node for the whole job
+    elapsed: float  # seconds that the job ran
 
 
 @dataclass(frozen=True)
 class NodeFigure:
-    """A figure by node. of: None where the record does not tell. is_share: of 1, else held against the median."""
+    """A figure that every node has."""
 
     name: str
     said: str
-    of: Callable[[NodeSeen], float | None]
-    is_share: bool = True
+    of: Callable[[NodeSeen], float | None]  # returns None if the record does not tell
+    is_share: bool = True  # a share of 1; another figure is compared as a part of the nodes' median
     shown: Callable[[float], str] = percent
-    means: str = ""  # where it is shown
+    means: str = ""  # explanation below the table, if the figure is shown
 
 
 def _asleep(node: NodeSeen) -> float | None:
@@ -122,16 +123,13 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class NodeRow:
-    """
-    values: in the order of FIGURES. distances: how far each is from the nodes' median, 1 where it begins to stand out.
-    remark: what else is known of the node, "" for nothing.
-    """
+    """One node in the table."""
 
     name: str
     ranks: int
-    values: tuple[float | None, ...]
-    distances: tuple[float, ...]
-    remark: str = ""
+    values: tuple[float | None, ...]  # in the order of FIGURES
+    distances: tuple[float, ...]  # from each value to the nodes' median; above 1 the value stands out
+    remark: str = ""  # a remark on the node, "" for none
 
     @property
     def distance(self) -> float:
@@ -140,10 +138,10 @@ class NodeRow:
 
 @dataclass(frozen=True)
 class NodeMap:
-    """rows: in the order of the record. is_judged: whether the nodes can be held against one another."""
+    """The nodes of a job or step."""
 
-    rows: list[NodeRow]
-    is_judged: bool
+    rows: list[NodeRow]  # in the order of the record
+    is_judged: bool  # the nodes can be compared with one another
 
     def stands_out(self, row: NodeRow, place: int) -> bool:
         return self.is_judged and row.distances[place] > 1
@@ -153,21 +151,22 @@ class NodeMap:
         return [max((row.values[place] or 0.0 for row in self.rows), default=0.0) for place in range(len(FIGURES))]
 
     def most(self, place: int) -> float:
-        """The largest value of a figure, 0 where no node has it."""
+        """Returns the largest value of a figure, 0 if no node has it."""
         return self._mosts[place]
 
     def is_known(self, place: int) -> bool:
-        """Whether there is something to show: that no processor was slowed down is nothing."""
+        """Returns True if a figure is worth a column. A figure that is no share, and 0 on all nodes, is not."""
         return any(row.values[place] is not None for row in self.rows) and (
             FIGURES[place].is_share or self.most(place) > 0)
 
     def means(self) -> str:
-        """What the figures that are shown are."""
+        """Returns the explanations of the figures that are shown."""
         return " ".join([FIGURES_MEAN, *(figure.means for place, figure in enumerate(FIGURES)
                                          if figure.means and self.is_known(place))])
 
     def unusual(self, room: int) -> tuple[list[NodeRow], list[NodeRow]]:
-        """At most room nodes that are shown, and the rest: all in their order, or those first that differ most."""
+        """Returns at most room nodes to show, and the others. If there is room for all, they keep their order; else
+        those that differ most come first."""
         if len(self.rows) <= room:
             return self.rows, []
         ordered = sorted(self.rows, key=lambda row: (not row.remark, -row.distance))
@@ -175,9 +174,10 @@ class NodeMap:
 
 
 def distances_of(values: Sequence[float | None]) -> list[float]:
-    """
-    How far each value is from the median, in units of where it begins to stand out: by the median absolute deviation,
-    which a few outliers do not move, and by no less than what is worth a sentence. 0 where a value is not known.
+    """Returns each value's distance from the median; above 1 the value stands out. 0 if a value is not known.
+
+    The unit is SPREADS standard deviations, but at least NOTABLE. The standard deviation is estimated by the median
+    absolute deviation, which a few outliers do not move.
     """
     known = [value for value in values if value is not None]
     if not known:
@@ -202,7 +202,7 @@ def _ranks_by_node(record: Record, step: Step | None) -> dict[str, list[Rank]]:
 
 
 def _run_s(record: Record, step: Step | None) -> float:
-    """One rank's run, the mean over the ranks; where the record does not tell, from the begin to the end."""
+    """Returns the seconds that one rank ran, the mean over the ranks. If the record does not tell, the elapsed time."""
     ranks, time = len(ranks_of(record, step)), ranks_time(record, step)
     return time / ranks if time and ranks else (step.elapsed or 0.0) if step is not None else record.elapsed
 
@@ -212,7 +212,8 @@ def _column(figure: NodeFigure, values: Sequence[float | None]) -> list[float | 
 
 
 def _as_shares(figure: NodeFigure, values: Sequence[float | None]) -> Sequence[float | None]:
-    """What is no share, as one of the nodes' median; where most of them have none, any is far from that."""
+    """Returns the values as shares. Values of another figure are divided by their median, or by 1 if that is 0: any
+    value is then far from it."""
     known = [value for value in values if value is not None]
     if figure.is_share or not known:
         return values
@@ -221,9 +222,9 @@ def _as_shares(figure: NodeFigure, values: Sequence[float | None]) -> Sequence[f
 
 
 def node_map(record: Record, step: Step | None) -> NodeMap | None:
-    """
-    Of the job, or of one of its steps. None where there are few nodes, or where the record does not say of all ranks
-    where they ran. Not judged where nodes are missing, or where several programs ran, each on nodes of its own.
+    """Returns the nodes of the job or of a step; None if fewer than NODES_MIN nodes are known.
+
+    The nodes are not judged if some are missing, or if several programs ran: each may have had nodes of its own.
     """
     groups, run = _ranks_by_node(record, step), _run_s(record, step)
     if len(groups) < NODES_MIN or run <= 0:
@@ -242,7 +243,7 @@ def node_map(record: Record, step: Step | None) -> NodeMap | None:
 
 
 def rest_line(rest: Sequence[NodeRow]) -> str:
-    """The nodes that are not shown, "" where there is none."""
+    """Returns a line on the nodes that are not shown; "" if there are none."""
     waits = [row.values[0] for row in rest if row.values[0] is not None]
     if not waits:
         return ""

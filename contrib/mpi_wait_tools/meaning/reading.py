@@ -1,4 +1,4 @@
-"""What a record says, in words: its policy, ranks, balance, nodes and parts of energy, and what to mind. Pure.
+"""Puts a record into words: its policy, ranks, balance, nodes and parts of energy, and notes on the figures. Pure.
 
 Energies of different parts of a node are neither compared nor added up.
 """
@@ -21,14 +21,15 @@ NAMES_SHOWN = 2
 
 
 def _parts(energy: Energy) -> str:
-    """As spank/energy adds up: packages and memory, or the board where there is no package zone."""
+    """Names the zones that spank/energy adds up: packages and memory, or the board if there is no package zone."""
     if "package" in energy.zones:
         return "processors and memory" if "dram" in energy.zones else "processors"
     return "memory" if "dram" in energy.zones else "whole boards" if "psys" in energy.zones else "unnamed parts"
 
 
 def energy_of(record: Record) -> str:
-    """ "processors and memory", "processors without GPUs", "processors of some nodes"; "" where no energy is known."""
+    """Names the parts that the energy is of: "processors and memory", "processors without GPUs", "processors of some
+    nodes"; "" if no energy is known."""
     energy = record.energy
     if energy is None:
         return ""
@@ -37,7 +38,7 @@ def energy_of(record: Record) -> str:
 
 
 def kinds_of(each: Iterable[str]) -> dict[str, int]:
-    """The different parts that energies are of, and of how many; energies that are not known are none."""
+    """Counts how many energies are of the same parts. Energies that are not known, "", are left out."""
     found: dict[str, int] = {}
     for kind in each:
         if kind:
@@ -46,12 +47,12 @@ def kinds_of(each: Iterable[str]) -> dict[str, int]:
 
 
 def kinds_words(kinds: dict[str, int], noun: str) -> str:
-    """ "processors and memory of 3 runs, processors of 1 run" """
+    """Returns the counts in words: "processors and memory of 3 runs, processors of 1 run"."""
     return ", ".join(f"{kind} of {plural(number, noun)}" for kind, number in kinds.items())
 
 
 def gpus_tail(energy: Energy) -> str:
-    """What is missing of them: "GPUs not counted", "1 of 2 GPUs counted", "" where nothing is."""
+    """Names missing GPUs: "GPUs not counted", "1 of 2 GPUs counted"; "" if none is missing."""
     if not energy.lacks_gpus:
         return ""
     gpus = energy.gpus
@@ -62,7 +63,8 @@ SCOPES = {"node": "whole boards", "cpu": "processors", "memory": "memory", "gpu"
 
 
 def meters_line(energy: Energy) -> str:
-    """ "cray: whole boards 9.00 kJ, memory 1.00 kJ", of whole nodes; "" where there is no other source."""
+    """Returns the energy of whole nodes by other sources: "cray: whole boards 9.00 kJ, memory 1.00 kJ"; "" if there are
+    none."""
     found: dict[str, list[str]] = {}
     for meter in energy.meters:
         what = SCOPES.get(meter.scope, safe(meter.scope))
@@ -71,7 +73,7 @@ def meters_line(energy: Energy) -> str:
 
 
 def gpus_energy(record: Record, energy: Energy) -> str:
-    """ "5.00 kJ = 1.39 Wh, 500 W on average"; "" where none was counted."""
+    """Returns the GPUs' energy: "5.00 kJ = 1.39 Wh, 500 W on average"; "" if none was counted."""
     if energy.gpu_joules is None:
         return ""
     joules = energy.gpu_joules
@@ -80,7 +82,8 @@ def gpus_energy(record: Record, energy: Energy) -> str:
 
 
 def gpus_which(energy: Energy) -> str:
-    """ "1 of 2 that Slurm gave the job (NVIDIA H100), by their own counters; a GPU is split between jobs" """
+    """Says which GPUs count: "1 of 2 that Slurm gave the job (NVIDIA H100), by their own counters; a GPU is split
+    between jobs"."""
     gpus = energy.gpus
     if gpus is None:
         return ""
@@ -94,19 +97,19 @@ def gpus_which(energy: Energy) -> str:
     return f"{which} that Slurm gave the job{shown}, by their own counters{why}"
 
 
-EVEN = 0.8  # least over most, from which on the ranks wait alike
+EVEN = 0.8  # least over most waiting at which the ranks wait alike
 SMALL = 0.01  # share of the ranks' time below which there is little to say
 
 
 @dataclass(frozen=True)
 class Rank:
-    """One rank's wait; asleep is None where the record does not tell it apart."""
+    """The waiting of one rank."""
 
     label: str
-    seconds: float
-    asleep: float | None
+    seconds: float  # time waited, asleep or awake
+    asleep: float | None  # seconds asleep, None if the record does not tell
     node: str = ""
-    noun: str = "rank"  # what the label is a number of
+    noun: str = "rank"  # the thing that the label numbers: "rank" or "task"
 
     @property
     def name(self) -> str:
@@ -114,10 +117,10 @@ class Rank:
 
 
 def ranks_of(record: Record, step: Step | None) -> list[Rank]:
-    """
-    The ranks of the job, or of one step of it, with the labels they are shown under: "3", or "1.3" where several steps
-    ran MPI, "w2:3" where one ran several worlds. Empty where the record has no list of them, or one that cannot be told
-    apart by step.
+    """Returns the ranks of the job or of a step. Empty if the record does not list them, or does not tell them apart by
+    step.
+
+    A label is "3", "1.3" if several steps ran MPI, or "w2:3" if the step had several worlds.
     """
     wait = record.wait
     if wait is None:
@@ -129,7 +132,7 @@ def ranks_of(record: Record, step: Step | None) -> list[Rank]:
 
 
 def ranks_in(wait: Wait, group: Group, before: str = "") -> list[Rank]:
-    """before: what stands before their numbers. Empty where the record has no list of ranks."""
+    """Returns the ranks of a group, their labels prefixed with `before`. Empty if the record does not list ranks."""
     asleep: Sequence[float | None] = [*wait.per_rank_asleep] or [None] * len(wait.per_rank)
     nodes = wait.per_rank_nodes or [""] * len(wait.per_rank)
     end = min(group.start + group.ranks, len(wait.per_rank))
@@ -140,7 +143,8 @@ def ranks_in(wait: Wait, group: Group, before: str = "") -> list[Rank]:
 
 
 def extremes_of(record: Record, wait: Wait) -> tuple[list[Rank], list[Rank]]:
-    """The ranks that wait most and those that wait least, each in descending order, where there is no list of all."""
+    """Returns the ranks that wait most and those that wait least, each in descending order, for a record that does not
+    list all ranks."""
     most = sorted(wait.most_ranks or [wait.most], key=lambda one: -one.seconds)
     least = sorted(wait.least_ranks or [wait.least], key=lambda one: -one.seconds)
     return tuple(  # type: ignore[return-value]
@@ -180,7 +184,7 @@ def energy_scope(record: Record) -> str:
 
 
 def nodes_words(record: Record) -> str:
-    """Names what all of the energy is of: the counters' figures, not the job's share."""
+    """Names the parts of the counters' whole energy, of which the job has a share: "the node's processors"."""
     energy = record.energy
     if energy is not None and energy.has_gpus:
         of = "the node" if record.nodes_of == 1 else "the nodes"
@@ -189,7 +193,7 @@ def nodes_words(record: Record) -> str:
 
 
 def whole_words(record: Record) -> str:
-    """The same in a picture, which has one wording for one node and for several."""
+    """Returns nodes_words() for a picture, which has one wording for one node and for several."""
     return nodes_words(record) if record.energy is not None and record.energy.has_gpus else "whole nodes"
 
 
@@ -202,7 +206,7 @@ def parts_words(energy: Energy) -> str:
 
 
 def incomplete_line(record: Record) -> str:
-    """What stands first in everything that is said of a record from which nodes are missing; "" of others."""
+    """Returns the warning that leads every answer on a record that lacks nodes; "" if it lacks none."""
     if record.is_complete:
         return ""
     why = f" ({safe(record.nodes_why)})" if record.nodes_why else ""
@@ -210,7 +214,7 @@ def incomplete_line(record: Record) -> str:
 
 
 def energy_nodes(record: Record) -> str:
-    """ "energy of 1 of 2 nodes", where nodes are missing; "" where none is, or there is no energy."""
+    """Returns "energy of 1 of 2 nodes" if nodes are missing; "" if none is, or if there is no energy."""
     if record.is_complete or record.energy is None:
         return ""
     known = record.energy.nodes if record.energy.nodes is not None else record.nodes_reported
@@ -223,9 +227,10 @@ def rank_name(record: Record, one: RankWait) -> str:
 
 
 def balance(ranks: int, mean: float, least: tuple[str, float], most: tuple[str, float], below: int) -> str:
-    """
-    The reading of who waits: least and most are (name, seconds), below is how many ranks wait less
-    than half the mean (negative: some, but not how many; 0 also where a single one of many does).
+    """Puts the balance into words. least and most are (name, seconds).
+
+    below is the number of ranks that wait less than half the mean: negative if some do, but their number is not known;
+    0 also if a single one of many does.
     """
     if ranks < 2:
         return "a single rank: nobody to compare it with"
@@ -261,10 +266,11 @@ def _balance_of_quantiles(record: Record, wait: Wait) -> str:
 
 
 def balance_of(record: Record, ranks: list[Rank], step: Step | None, is_broken: bool) -> str:
-    """
-    ranks: of the job or of the step. "" where the record does not tell: nodes are missing, several steps ran MPI, whose
-    ranks wait for one another only within one, or the step's ranks are not known; of several worlds, why. is_broken:
-    the job did not run to its end, and who waits least may have hung.
+    """Puts the balance of the job, or of a step, into words; "" if the record does not tell.
+
+    The record does not tell if nodes are missing, if several steps ran MPI, or if the step's ranks are not known. For
+    several worlds the answer is why they are not compared. is_broken: the job did not run to its end, so the rank that
+    waits least may have hung, and is not named.
     """
     wait = record.wait
     if wait is None or not record.is_complete:
@@ -295,7 +301,7 @@ SPUN_SHOWN = 4
 
 
 def _service_notes(wait: Wait) -> list[str]:
-    """Where nothing could be saved, and why."""
+    """Returns notes on ranks and calls that could not save anything, with the reason."""
     found = []
     for flag, text in FLAGS.items():
         if flag in wait.flags:
@@ -318,7 +324,7 @@ def _left_out(record: Record) -> str:
 
 
 def no_ranks(record: Record, step: Step | None, policy: Policy) -> str:
-    """In place of how many ranks were seen, where it was none. Of a step it is not known how many it misses."""
+    """Returns the words for no rank seen. The record counts missed ranks for the job only, not for each step."""
     if policy.used == "off":
         return "ranks not watched"
     missed = record.missed.ranks if step is None else 0
@@ -326,7 +332,7 @@ def no_ranks(record: Record, step: Step | None, policy: Policy) -> str:
 
 
 def _throttle_notes(record: Record) -> list[str]:
-    """A warning where processors were slowed down: a slow node explains ranks that wait."""
+    """Returns a warning if processors were slowed down: a slow node explains why ranks wait."""
     if not isinstance(record.raw.get("throttle"), dict):
         return []
     reader = Reader(record.raw["throttle"], "mpi_wait.throttle")
@@ -343,7 +349,8 @@ def _throttle_notes(record: Record) -> list[str]:
 
 
 def notes(record: Record, field: str) -> list[str]:
-    """What a reader must know before trusting the figures, one sentence each. That nodes are missing stands before."""
+    """Returns what a reader must know before trusting the figures, one sentence each. Missing nodes are not among them:
+    incomplete_line() names them at the top."""
     found = []
     if record.energy is not None and record.energy.gaps:
         gaps = plural(record.energy.gaps, "interval")

@@ -1,4 +1,4 @@
-"""Jobs beside one another as rows, and the sums over accounts, users and policies, out of sacct's rows. Pure."""
+"""Turns sacct's rows into rows of jobs, and into sums over accounts, users, partitions and policies. Pure."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ GROUPS = ("job", "account", "user", "partition", "policy")
 
 @dataclass(frozen=True)
 class Run:
-    """What sacct says of one run of a job. elapsed_s: None where it does not."""
+    """One run of a job, as sacct has it."""
 
     name: str = ""
     state: str = ""
     start: str = ""
-    elapsed_s: float | None = None
+    elapsed_s: float | None = None  # None if sacct does not tell
     nodes: int = 0
     submit: str = ""
 
 
 @dataclass(frozen=True)
 class JobUse:
-    """
-    What one job used, and what of it went into waiting, asleep and awake. Only what is awake could be saved. The
-    energies of waiting are estimated, by the share of their time that the ranks waited so, as if one that polls drew as
-    much as one that computes, and one asleep as well. None: not known.
+    """The use of one job, and the part of it that went into waiting. Only the waiting awake could have been saved.
+
+    The energies of waiting are estimates: the job's energy times the share of the ranks' time. They assume that a rank
+    draws the same power computing, polling or asleep.
     """
 
-    names: dict[str, str]  # by group
-    joules: float | None
-    waiting_j: float | None
-    awake_j: float | None
+    names: dict[str, str]  # the job's name in each grouping: "job", "user", "account", ...
+    joules: float | None  # None if not known
+    waiting_j: float | None  # None if not known
+    awake_j: float | None  # None if not known
     estimated: bool
     wait_s: float
     asleep_s: float
-    ranks_s: float  # the ranks' time
+    ranks_s: float  # time of the ranks between MPI_Init and MPI_Finalize, summed
     lost_s: float
     simulated: bool
-    lacks_gpus: bool = False  # the energy is without that of the nodes' GPUs
+    lacks_gpus: bool = False  # the energy of some or all of the nodes' GPUs is missing
     complete: bool = True
     run: Run = Run()
     threads_s: float = 0.0
-    energy_of: str = ""  # the parts that joules are of
-    cost: Cost | None = None  # of sleeping; None: nothing was compared
-    job_key: str = ""  # of the job; its number may have been another's before
-    saved: Saved | None = None  # by sleeping, as measured; None: not known
+    energy_of: str = ""  # the parts of the node that joules counts
+    cost: Cost | None = None  # measured cost of sleeping, None if nothing was compared
+    job_key: str = ""  # identifies the job, since its number may have belonged to another job before
+    saved: Saved | None = None  # measured saving of sleeping, None if not known
 
     @property
     def awake_s(self) -> float:
         return max(0.0, self.wait_s - self.asleep_s)
 
     def share(self, seconds: float) -> float | None:
-        """Of the ranks' time."""
+        """Returns seconds as a share of the ranks' time; None if that is not known."""
         return min(1.0, seconds / self.ranks_s) if self.ranks_s > 0 else None
 
 
@@ -80,14 +80,14 @@ class Row:
     lost_s: float = 0.0
     estimated: bool = False
     simulated: bool = False
-    unknown: int = 0  # jobs without a figure of energy
-    lacks_gpus: int = 0  # jobs whose energy is without that of GPUs
-    incomplete: int = 0  # jobs from which nodes are missing
+    unknown: int = 0  # jobs whose energy is not known
+    lacks_gpus: int = 0  # jobs whose energy lacks that of GPUs
+    incomplete: int = 0  # jobs that lack nodes
     labels: dict[str, str] = field(default_factory=dict)
     energy_of: str = ""
     run: Run = Run()
     costs: list[Cost] = field(default_factory=list)
-    savings: list[tuple[Saved, float]] = field(default_factory=list)  # of jobs of which it is known, with their joules
+    savings: list[tuple[Saved, float]] = field(default_factory=list)  # (saving, joules of the job), if both are known
 
     @property
     def awake_s(self) -> float:
@@ -95,13 +95,13 @@ class Row:
 
     @property
     def cost(self) -> Cost | None:
-        """Of sleeping, of all jobs together; None where too little was seen to tell."""
+        """The cost of sleeping, of all jobs together; None if too little was seen to tell."""
         cost = cost_together(self.costs)
         return cost if cost is not None and cost.is_known else None
 
     @property
     def saved(self) -> Saved | None:
-        """By sleeping, of all jobs together of which it is known; None: of none."""
+        """The saving of sleeping, of all jobs whose saving is known; None if there is no such job."""
         return saved_together(self.savings)[0]
 
     @property
@@ -128,7 +128,7 @@ class Row:
 
 
 def _asleep(wait: Wait | None) -> float:
-    """Seconds; 0 where the record does not tell, so that it counts as awake."""
+    """Returns the seconds asleep. If the record does not tell, returns 0, so that the waiting counts as awake."""
     return min(wait.total, wait.asleep) if wait is not None and wait.asleep is not None else 0.0
 
 
@@ -169,11 +169,11 @@ ORDERS: dict[str, Callable[[Row], tuple[float, ...]]] = {
 
 
 def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Row]:
-    """
-    The most joules spent waiting awake first; without energy, the longest awake first. Or what threads burned, or what
-    was saved. Energies
-    of different parts are in rows of their own, those of the most jobs first. A job without energy is in a row of its
-    name.
+    """Sums uses into rows by a group of their names.
+
+    Rows are in the order of ORDERS[order], descending: for "awake" by joules of waiting awake, then by its seconds.
+    Energies of different parts are in rows of their own; the parts that most jobs have come first. A job without energy
+    joins a row of its name.
     """
     rows: dict[tuple[str, str], Row] = {}
     of_key: dict[str, str] = {}
@@ -208,22 +208,24 @@ def _run(row: dict[str, str]) -> Run:
 
 
 class Tally:
-    """What was read: the jobs with a record, and how many had none, one that cannot be read, or one in Extra."""
+    """The uses of the jobs that were read, and the number of jobs: in all, without a record, with a record that cannot
+    be read, and with one in Extra."""
 
     def __init__(self) -> None:
         self.jobs = self.without = self.unreadable = self.from_extra = 0
         self.uses: list[JobUse] = []
-        self.name = ""  # of the jobs that are asked for
-        self.numbers_again = 0  # numbers that several jobs had
-        self._rows: dict[str, list[dict[str, str]]] = {}  # what tells a job, by its number, of each use
+        self.name = ""  # jobs of another name are left out; "" for all
+        self.numbers_again = 0  # job numbers that several jobs had
+        self._rows: dict[str, list[dict[str, str]]] = {}  # by job number: for each use, the cells that identify its job
 
     def _note(self, row: dict[str, str]) -> None:
-        """The row of the latest use."""
+        """Notes the row of the use that was added last."""
         told = {name: row.get(name, "") for name in ("User", "JobName", "State", "Submit", "Start", "Restarts")}
         self._rows.setdefault(row["JobID"], []).append({**told, "use": str(len(self.uses) - 1)})
 
     def tell_jobs_apart(self) -> None:
-        """Once all rows are there: runs of one job get one key, and other jobs of its number others."""
+        """Sets job_key of all uses: runs of one job share a key, other jobs of the same number get another. Call it
+        after the last row."""
         for number, rows in self._rows.items():
             jobs = by_job(rows)
             self.numbers_again += len(jobs) > 1

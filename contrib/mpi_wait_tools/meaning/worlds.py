@@ -1,7 +1,8 @@
 """Worlds: groups of ranks that can wait for one another, and the labels of ranks. Pure.
 
-A rank is a number in a world, an MPI_COMM_WORLD. Most steps have one. Where a step has several, or programs of one rank
-each, or ranks of which nobody knows their world, these are not compared; a rank without a number has its Slurm task's.
+A rank is a number in a world, which is an MPI_COMM_WORLD. Most steps have one world. A step may have several, or
+programs of one rank each, or ranks whose world is not known: ranks of different worlds are not compared. A rank without
+a number goes by its Slurm task.
 """
 
 from __future__ import annotations
@@ -19,24 +20,20 @@ REMEDY = "try --mpi=pmix, or --mpi=pmi2 for MPICH and Intel MPI"
 
 @dataclass(frozen=True)
 class Group:
-    """
-    Ranks that stand beside one another in the record's list, from start on. step: "" where they came by several.
-    name: "world 2", "step 1", or "" where the job has no other. noun: what a number is of. numbers: None where they are
-    not known. is_known: whether they are of one world, and can be compared.
-    """
+    """Ranks that follow one another in the record's list."""
 
-    start: int
-    ranks: int
-    step: str
-    name: str = ""
-    noun: str = "rank"
-    prefix: str = ""
-    numbers: Sequence[int] | None = None
-    is_known: bool = True
-    of_step: str = ""  # before the prefix, where steps are not told apart otherwise
+    start: int  # index of the first one in the list
+    ranks: int  # how many they are
+    step: str  # "" if they came by several steps
+    name: str = ""  # "world 2", "step 1"; "" if the job has no other group
+    noun: str = "rank"  # the thing that numbers count: "rank" or "task"
+    prefix: str = ""  # begins the labels, such as "w2:"
+    numbers: Sequence[int] | None = None  # None if not known
+    is_known: bool = True  # they are of one world, and can be compared
+    of_step: str = ""  # stands before the prefix if labels must tell steps apart, such as "1."
 
     def label(self, place: int, before: str) -> str:
-        """ "3", behind what tells steps and worlds apart; "?" where nobody knows."""
+        """Returns the label of a rank: `before` and its number, or "?" if that is not known."""
         return before + (str(self.numbers[place]) if self.numbers is not None else "?")
 
 
@@ -46,7 +43,7 @@ def steps_of_ranks(record: Record) -> list[Step]:
 
 
 def _groups_of_steps(wait: Wait, steps: Sequence[Step]) -> list[Group]:
-    """One for each step; one for all where the list cannot be told apart by step."""
+    """Returns one group for each step; one for all if the list of ranks cannot be told apart by step."""
     ranks = len(wait.per_rank)
     if sum(step.ranks for step in steps) != ranks:
         return [Group(0, ranks, "", numbers=range(ranks))] if ranks else []
@@ -59,7 +56,8 @@ def _groups_of_steps(wait: Wait, steps: Sequence[Step]) -> list[Group]:
 
 
 def _group_of_world(world: World, start: int, step: str, place: int, alone: bool, several: bool) -> Group:
-    """place: of the world among those of its step, from 1; alone: it has no other. several: the job has more steps."""
+    """Returns the group of one world. place is its number in its step, from 1. alone: the step has no other world.
+    several: several steps of the job ran MPI."""
     of_step = f"{step}." if several and step else ""
     name = f"step {step}" if of_step else ""
     if world.kind != LAUNCHED:
@@ -82,8 +80,8 @@ def _groups_of_worlds(record: Record, wait: Wait) -> Iterator[Group]:
 
 
 def groups_of(record: Record) -> list[Group]:
-    """In the order of the record's list of ranks; empty where no rank was seen, or where each step has its own world
-    and there is no list."""
+    """Returns the groups in the order of the record's list of ranks. Empty if no rank was seen, or if each step has one
+    world and the record lists no ranks."""
     wait = record.wait
     if wait is None:
         return []
@@ -91,7 +89,7 @@ def groups_of(record: Record) -> list[Group]:
 
 
 def groups_in(record: Record, step: Step | None) -> list[Group]:
-    """Returns the groups of a step; none if its ranks are not told apart from others."""
+    """Returns the groups of a step, or of the job. Empty if the step's ranks are not told apart from others."""
     groups = groups_of(record)
     if step is None:
         return groups
@@ -100,7 +98,7 @@ def groups_in(record: Record, step: Step | None) -> list[Group]:
 
 
 def are_apart(record: Record, step: Step | None = None) -> bool:
-    """Returns true if some ranks cannot be compared with one another, or nobody knows if they can."""
+    """Returns True if some ranks cannot be compared with one another, or if that is not known."""
     wait = record.wait
     if wait is not None and wait.worlds:
         groups = [group for group in groups_of(record) if step is None or group.step in ("", step.id)]
@@ -109,7 +107,8 @@ def are_apart(record: Record, step: Step | None = None) -> bool:
 
 
 def rank_label(record: Record, one: RankWait) -> tuple[str, str]:
-    """Returns how a rank is called that the record names: ("rank", "3"), ("task", "3"), ("rank", "") if not known."""
+    """Returns noun and label of a rank that the record names: ("rank", "3"), ("task", "3"); ("rank", "") if it has no
+    number."""
     groups = groups_of(record) if one.world else []
     group = groups[one.world - 1] if 0 < one.world <= len(groups) else None
     of_step = group.of_step if group is not None else f"{one.step}." if one.step else ""
@@ -125,7 +124,8 @@ def _kinds(wait: Wait, groups: Sequence[Group], record: Record) -> list[World]:
 
 
 def ranks_words(record: Record, step: Step | None, ranks: int, noun: str = "MPI rank") -> str:
-    """ "4 MPI ranks", "4 MPI ranks in 2 worlds", "2 programs of one MPI rank each" """
+    """Returns a number of ranks in words: "4 MPI ranks", "4 MPI ranks in 2 worlds", "2 programs of one MPI rank
+    each"."""
     wait = record.wait
     worlds = _kinds(wait, groups_in(record, step), record) if wait is not None and wait.worlds else []
     if worlds and all(world.kind == SINGLETONS for world in worlds):
@@ -139,7 +139,7 @@ def ranks_words(record: Record, step: Step | None, ranks: int, noun: str = "MPI 
 
 
 def apart_line(record: Record, step: Step | None) -> str:
-    """Why the ranks of a job or step are not compared; "" where they are, or where steps alone keep them apart."""
+    """Says why the ranks of a job or step are not compared; "" if they are, or if only steps keep them apart."""
     wait = record.wait
     worlds = _kinds(wait, groups_in(record, step), record) if wait is not None and wait.worlds else []
     if not worlds or not are_apart(record, step):
@@ -152,7 +152,7 @@ def apart_line(record: Record, step: Step | None) -> str:
 
 
 def singletons_note(record: Record) -> str:
-    """Names the mistake if srun started tasks whose MPI did not take part; "" if it did not."""
+    """Returns a note if srun started tasks that MPI did not join into one world, a common mistake; "" otherwise."""
     wait = record.wait
     if wait is None or not wait.worlds:
         return ""

@@ -1,1 +1,1 @@
-"""Pages and sheets: pictures as shapes, and the templates that print them."""
+"""Pages and sheets. Pictures are lists of shapes, which templates print."""

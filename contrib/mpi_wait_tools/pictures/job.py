@@ -1,4 +1,4 @@
-"""The pictures of one job, in its page and on its sheet alike."""
+"""The pictures of one job, for its page and its sheet."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ..text.units import core_time, count, duration, percent, plural, safe, scal
 from .page import Sheet
 from .shapes import Bar, Cell, Column, Part, Picture, bars, columns, heat, time_axis, value_axis
 
-RANKS_AS_BARS = 16  # more ranks are standing columns
-COLUMNS = 128  # more ranks than twice that are gathered
+RANKS_AS_BARS = 16  # more ranks than these are drawn as standing columns
+COLUMNS = 128  # more ranks than twice these are gathered, several into one column
 NODES_SHOWN, CALLS_SHOWN, STEPS_SHOWN, BINS = 64, 12, 12, 40
 NO_PHASES = {NONE: "in no phase", OTHER: "other phases"}
 OF_RANKS = ((0.0, "0 %"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 % of the ranks"))
@@ -42,7 +42,7 @@ ZONES = {
 
 
 def _parts(seconds: float, asleep: float | None, run: float) -> tuple[Part, ...]:
-    """run: one rank's, 0 if it is not shown."""
+    """Returns the parts of a rank's bar. run is the seconds that the rank ran, 0 if the run is not shown."""
     rest = (Part(max(0.0, run - seconds), "rest"),) if run > 0 else ()
     if asleep is None:
         return (Part(seconds, "waiting"), *rest)
@@ -57,7 +57,7 @@ def _said(rank: Rank, run: float) -> str:
 
 
 def _gathered(ranks: Sequence[Rank], run: float) -> list[Column]:
-    """A column for each rank; of very many, one for so many neighbours."""
+    """Returns a column for each rank; if there are very many, one for several neighbours."""
     if len(ranks) <= 2 * COLUMNS:
         return [Column(_parts(rank.seconds, rank.asleep, run), _said(rank, run), rank.label) for rank in ranks]
     size = -(-len(ranks) // COLUMNS)
@@ -73,7 +73,8 @@ def _gathered(ranks: Sequence[Rank], run: float) -> list[Column]:
 
 
 def ranks_picture(record: Record, ranks: Sequence[Rank], step: Step | None) -> Picture:
-    """Every rank in its place, its waiting in two parts; where that is a visible part, before its whole run."""
+    """Draws the ranks in their order, their waiting split in asleep and polling. If the waiting is a visible part of
+    the run, a bar shows the whole run."""
     scale = scale_of(record, step, len(ranks), max(rank.seconds for rank in ranks))
     mean = sum(rank.seconds for rank in ranks) / len(ranks)
     known = any(rank.asleep is not None for rank in ranks)
@@ -88,7 +89,8 @@ def ranks_picture(record: Record, ranks: Sequence[Rank], step: Step | None) -> P
 
 
 def _lost_words(record: Record, wait: Wait, step: Step | None, imbalance: Imbalance | None) -> tuple[str, bool]:
-    """What is above the one that waits least, and whether it is lost: it is in one world, if enough ranks wait so."""
+    """Names the waiting above that of the least waiting rank, and tells if that is lost: only if all ranks are of one
+    world, and more than a few wait as little as the least."""
     several = bool(wait.worlds) and are_apart(record, step)
     if imbalance is None or imbalance.lone or several:
         return "more than the one that waits least" + (", be it of another world" if wait.worlds else ""), False
@@ -98,7 +100,7 @@ def _lost_words(record: Record, wait: Wait, step: Step | None, imbalance: Imbala
 
 def order_picture(record: Record, wait: Wait, ranks: Sequence[Rank], step: Step | None,
                   imbalance: Imbalance | None) -> Picture:
-    """The ranks in the order of their waiting; what each waits more than the least one stands apart."""
+    """Draws the ranks in the order of their waiting. The waiting beyond that of the least one has its own colour."""
     values = sorted(rank.seconds for rank in ranks) if ranks else wait.quantiles
     words, is_lost = _lost_words(record, wait, step, imbalance)
     above = "lost" if is_lost else "above"
@@ -114,7 +116,8 @@ def order_picture(record: Record, wait: Wait, ranks: Sequence[Rank], step: Step 
 
 
 def _distribution(record: Record, wait: Wait) -> Picture:
-    """How many ranks wait how long, from the quantiles, between which ranks are taken to be spread evenly."""
+    """Draws how many ranks wait how long, from the quantiles. Between two quantiles ranks are assumed to be spread
+    evenly."""
     least, most = wait.quantiles[0], wait.quantiles[-1]
     bins = [0] * BINS
     for place in range(5000):
@@ -137,7 +140,7 @@ def _place(record: Record, one: RankWait) -> str:
 
 
 def waiting_pictures(found: Found) -> list[Picture]:
-    """By rank, and in order."""
+    """Returns the pictures of the waiting: by rank, and in order."""
     record, step, wait = found.record, found.step, found.record.wait
     ranks = ranks_of(record, step)
     imbalance = imbalance_of(record, step) if not ending_of(found.job).is_broken else None
@@ -193,7 +196,7 @@ def _more(number: int) -> str:
 
 
 def profile_picture(wait: Wait | None) -> Picture | None:
-    """Waiting against transfer; None where calls were not timed."""
+    """Draws waiting against transfer; None if calls were not timed."""
     timed = [call for call in wait.profile if call.time > 0] if wait is not None else []
     if not timed:
         return None
@@ -224,7 +227,7 @@ def phases_pictures(wait: Wait | None) -> list[Picture]:
 
 
 def power_picture(record: Record) -> Picture:
-    """Power over time, where it was sampled; else that of steps with energy; else the zones."""
+    """Draws the power over time, if it was sampled; else the power of the steps; else the energy of the zones."""
     energy = record.energy
     steps = [step for step in record.steps if step.joules is not None and step.elapsed]
     if energy is not None and any(watts is not None for watts in energy.power):
@@ -237,7 +240,7 @@ def power_picture(record: Record) -> Picture:
 
 
 def _power_over_time(record: Record, energy: Energy) -> Picture:
-    """Each column is the mean of its part of the time, so that the area is the energy."""
+    """Draws the power over time. A column is the mean of its part of the time, so that the area is the energy."""
     known = [watts for watts in energy.power if watts is not None]
     each, mean = record.elapsed / len(energy.power), energy.joules / record.elapsed if record.elapsed > 0 else 0.0
     drawn = []
@@ -286,7 +289,7 @@ def _subtitle(found: Found) -> str:
 
 
 def _tiles(found: Found) -> list[tuple[str, str, str]]:
-    """The most important figures first."""
+    """Returns the tiles of a sheet, the most important figures first."""
     record, step, wait = found.record, found.step, found.record.wait
     imbalance = imbalance_of(record, step) if not ending_of(found.job).is_broken else None
     elapsed = step.elapsed if step else record.elapsed

@@ -1,7 +1,7 @@
-"""Pages: a report as HTML, which loads nothing from anywhere, and sheets of pictures as SVG, PNG or PDF.
+"""Writes pages, a report as HTML that loads nothing from elsewhere, and sheets of pictures as SVG, PNG or PDF.
 
-What they look like stands in templates/; every value enters these escaped and without control characters. jinja2 is
-loaded where a page is written, and rsvg-convert makes PNG and PDF of SVG.
+templates/ defines their looks. Every value enters a template escaped and without control characters. jinja2 is imported
+only to write a page. rsvg-convert turns SVG into PNG and PDF.
 """
 
 from __future__ import annotations
@@ -18,35 +18,34 @@ from .shapes import LETTER_MOST, PALETTE, WIDTH, Picture
 
 TEXT_MAX = 1000
 MARGIN, GAP, LINE = 40, 44, 18  # pixels of a sheet
-TITLES, STAMP, TILES = 100, 28, 66  # the room of what stands above the pictures
+TITLES, STAMP, TILES = 100, 28, 66  # pixels that the titles, the stamp and the tiles take above the pictures
 SHEET_WIDTH = 2 * WIDTH + 2 * MARGIN + GAP
-SHEET_HEIGHT = 720  # at least
+SHEET_HEIGHT = 720  # least height, in pixels
 TILE = 250
 CONVERT_S = 60
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """stamp: what must not be overlooked, in red. tiles: a figure, what it is, and the class of its colour."""
+    """A sheet of pictures."""
 
     title: str
     subtitle: str
     pictures: Sequence[Picture]
     footer: Sequence[str]
-    stamp: str = ""
-    tiles: Sequence[tuple[str, str, str]] = ()
+    stamp: str = ""  # a warning in red, "" for none
+    tiles: Sequence[tuple[str, str, str]] = ()  # (figure, its name, class of its colour)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a picture stands on a sheet. said: the words above it, as x, y, the class of their colour and text; head:
-    how much room these take."""
+    """A picture in its place on a sheet."""
 
     picture: Picture
     x: float
     y: float
-    said: list[tuple[float, float, str, str]]
-    head: float
+    said: list[tuple[float, float, str, str]]  # the words above it: (x, y, class of their colour, text)
+    head: float  # height of these words
 
     @property
     def height(self) -> float:
@@ -54,13 +53,13 @@ class Place:
 
 
 def rendered(template: str, **values: Any) -> str:
-    """The page of that template. Refusal where jinja2 is missing."""
+    """Returns the page that the template prints for these values. Raises Refusal if jinja2 is missing."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
         from markupsafe import Markup
     except ImportError:
         raise Refusal("the Python package 'jinja2' is missing (python3-jinja2): --html and --plot need it, "
-                      "all else works without") from None
+                      "all other output works without it") from None
 
     def harmless(value: Any) -> Any:
         return safe(value, TEXT_MAX) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -79,7 +78,7 @@ def _write(path: str, content: bytes) -> None:
 
 
 def write_page(path: str, text: str) -> None:
-    """Refusal where the file cannot be written."""
+    """Writes a page. Raises Refusal if the file cannot be written."""
     _write(path, text.encode())
 
 
@@ -93,7 +92,7 @@ def _wrapped(text: str, width: float = WIDTH) -> list[str]:
 
 
 def _placed(picture: Picture, x: float, y: float) -> Place:
-    """The legend in one line, or in several where it is long, and the note below it."""
+    """Places a picture, with its legend above it, in several lines if it is long, and the note below that."""
     said: list[tuple[float, float, str, str]] = []
     at, line = 0.0, 34.0
     for kind, words in picture.legend:
@@ -110,7 +109,7 @@ def _placed(picture: Picture, x: float, y: float) -> Place:
 
 
 def places_of(sheet: Sheet) -> list[Place]:
-    """In two columns, each picture below the shorter one."""
+    """Places the pictures in two columns. Each goes below the column that is shorter so far."""
     ends = [float(TITLES + STAMP * bool(sheet.stamp) + TILES * bool(sheet.tiles))] * 2
     places = []
     for picture in sheet.pictures:
@@ -145,6 +144,6 @@ def _converted(svg: str, kind: str) -> bytes:
 
 
 def write_sheet(path: str, sheet: Sheet) -> None:
-    """Refusal where the file cannot be written, or not in that format."""
+    """Writes a sheet, in the format that the end of path names. Raises Refusal if that fails."""
     svg, kind = sheet_svg(sheet), path.lower()[-3:]
     _write(path, svg.encode() if kind == "svg" else _converted(svg, kind))

@@ -1,4 +1,4 @@
-"""Sheets of several jobs: how they differ from the first, and the runs of one program in their order."""
+"""Sheets of several jobs: their differences from the first job, or the runs of one program in their order."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def _orders(founds: Sequence[Found]) -> Picture:
 
 
 def _shares(asleep: float, waited: float) -> tuple[Part, ...]:
-    """In percent of the ranks' time."""
+    """Returns the parts of a bar, in percent of the ranks' time."""
     slept, total = min(100.0, asleep), min(100.0, max(asleep, waited))
     return (Part(slept, "asleep"), Part(total - slept, "awake"), Part(100.0 - total, "rest"))
 
 
 def _times(founds: Sequence[Found]) -> Picture:
-    """What the ranks' time went to, job by job, of each its own whole."""
+    """Draws the use of the ranks' time, one bar a job. Each bar is the whole time of its own job."""
     rows = []
     for found in founds:
         wait, time = found.record.wait, ranks_time(found.record, found.step)

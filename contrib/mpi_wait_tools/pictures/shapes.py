@@ -1,7 +1,7 @@
-"""Pictures as shapes: bars, columns, curves, intervals and heat maps, whose values show on hover.
+"""Pictures as shapes: bars, columns, curves, intervals and heat maps, whose values show on hover. Pure.
 
-Pure: numbers and words in, shapes out; templates/ print them as SVG, in pages and for themselves. A shape's class names
-its colour, which stands for one meaning in all pictures.
+Turns numbers and words into shapes. templates/ print these as SVG, in pages or alone. A shape's class names its colour.
+A colour has the same meaning in all pictures.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ..text.units import safe
 
 WIDTH = 640
 NAME_WIDTH, VALUE_WIDTH, ROW, BAR = 190, 70, 20, 13
-PLOT_LEFT, PLOT_RIGHT, PLOT_HEIGHT, ABOVE = 64, 14, 140, 8  # of standing columns and curves
-LETTER = 9.3  # pixels that a character takes on a narrow screen, where the page makes letters larger
-LETTER_MOST = 8.0  # the same where letters are not made larger
+PLOT_LEFT, PLOT_RIGHT, PLOT_HEIGHT, ABOVE = 64, 14, 140, 8  # pixels, for standing columns and curves
+LETTER = 9.3  # width of a character in pixels on a narrow screen, for which the page enlarges letters
+LETTER_MOST = 8.0  # most width of a character in pixels if letters are not enlarged
 TICKS = 4
 TIME_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 JOBS = ("#697782", "#2878b5", "#f0a43a", "#3b8f6a", "#8a6fa8", "#c8443f", "#5bb0c9", "#9c7a4d")
 PALETTE = {
     "asleep": ("#2878b5", "#5aa5de"),
     "awake": ("#f0a43a", "#f0b45f"),
-    "waiting": ("#8a6fa8", "#b79bd4"),  # where the record does not tell asleep from awake
-    "above": ("#cfc3dc", "#6d5c82"),  # what ranks wait more than the one that waits least, where that is not lost
+    "waiting": ("#8a6fa8", "#b79bd4"),  # asleep or awake, if the record does not tell
+    "above": ("#cfc3dc", "#6d5c82"),  # waiting beyond that of the least waiting rank, if it is not lost
     "rest": ("#dde3e8", "#3a444e"),
     "lost": ("#c8443f", "#f08a84"),
     "transfer": ("#b9c2c9", "#6d7780"),
@@ -47,49 +47,49 @@ class Shape:
 
 @dataclass(frozen=True)
 class Group:
-    """said: on hover."""
+    """Shapes that belong together."""
 
-    said: str
+    said: str  # shown on hover
     shapes: list[Shape]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """groups: none where there is nothing to draw; note says why then, or what else there is to know."""
+    """A picture, which a template prints."""
 
     title: str
-    groups: Sequence[Group] = ()
+    groups: Sequence[Group] = ()  # empty if there is nothing to draw
     height: float = 0
     legend: Legend = ()
-    note: str = ""
+    note: str = ""  # a remark, or the reason why there is nothing to draw
     width: int = field(default=WIDTH, init=False)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a bar: its length, and the class of its colour."""
+    """A piece of a bar."""
 
-    value: float
-    kind: str
+    value: float  # its length
+    kind: str  # class of its colour
 
 
 @dataclass(frozen=True)
 class Bar:
-    """name: before it; shown: behind it; said: on hover."""
+    """A lying bar."""
 
-    name: str
+    name: str  # stands before the bar
     parts: tuple[Part, ...]
-    shown: str
-    said: str
+    shown: str  # stands behind the bar
+    said: str  # shown on hover
 
 
 @dataclass(frozen=True)
 class Column:
-    """parts: from below, none where the value is not known. said: on hover. label: below it, where there is room."""
+    """A standing column."""
 
-    parts: tuple[Part, ...]
-    said: str
-    label: str = ""
+    parts: tuple[Part, ...]  # from below, empty if the value is not known
+    said: str  # shown on hover
+    label: str = ""  # stands below the column, if there is room
 
     @property
     def value(self) -> float:
@@ -98,30 +98,30 @@ class Column:
 
 @dataclass(frozen=True)
 class Axis:
-    """top: the value of the upper edge. ticks: values and their words."""
+    """A standing axis, which begins at 0."""
 
-    top: float
-    ticks: Sequence[tuple[float, str]]
+    top: float  # value at the upper edge
+    ticks: Sequence[tuple[float, str]]  # (value, label)
 
 
 @dataclass(frozen=True)
 class Span:
-    """A value and its interval, both as they lie on the axis; low and high are None where there is none."""
+    """A value and its interval."""
 
     name: str
     value: float
-    low: float | None
-    high: float | None
-    said: str
+    low: float | None  # None if there is no interval
+    high: float | None  # None if there is no interval
+    said: str  # shown on hover
 
 
 @dataclass(frozen=True)
 class Cell:
-    """part: of the most of its column, 0 to 1, or None where it is not known. shown: beside it; said: on hover."""
+    """A cell of a heat map."""
 
-    part: float | None
-    shown: str
-    said: str
+    part: float | None  # value over the largest value of the column, 0 to 1; None if not known
+    shown: str  # stands beside the cell
+    said: str  # shown on hover
     is_marked: bool = False
 
 
@@ -144,7 +144,7 @@ def _name(text: str, y: float) -> Shape:
 
 
 def round_steps(top: float) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten, from 0 to top: at most TICKS of them above 0."""
+    """Returns the multiples of 1, 2 or 5 times a power of ten from 0 to top. At most TICKS of them are above 0."""
     if not top > 0:
         return [0.0]
     power = 10.0 ** math.floor(math.log10(top / TICKS))
@@ -157,7 +157,7 @@ def value_axis(top: float, shown: Callable[[float], str]) -> Axis:
 
 
 def time_axis(top: float) -> Axis:
-    """All in one unit, and round in it: "40 s", "2.5 h"."""
+    """Returns an axis of times. All ticks have one unit, in which they are round: "40 s", "2.5 h"."""
     factor, unit = next((pair for pair in TIME_UNITS if top >= pair[0] * 2), TIME_UNITS[-1])
     return Axis(top or 1.0, [(value * factor, f"{value:.4g} {unit}") for value in round_steps(top / factor)])
 
@@ -167,15 +167,15 @@ def share_axis() -> Axis:
 
 
 def bars(title: str, rows: Sequence[Bar], top: float, legend: Legend = (), note: str = "") -> Picture:
-    """Lying bars, one a row; top: what the whole room stands for, greater than 0."""
+    """Draws lying bars, one a row. top, greater than 0, is the value that fills the whole room."""
     room = WIDTH - NAME_WIDTH - max(VALUE_WIDTH, LETTER * max((len(row.shown) for row in rows), default=0) + 6)
     groups = []
     for index, row in enumerate(rows):
         y, x = index * ROW, float(NAME_WIDTH)
-        # What can be hovered over is the whole row.
+        # A reader can hover over the whole row.
         shapes = [rect("row", 0, y, WIDTH, ROW), _name(row.name, y + BAR)]
         for part in row.parts:
-            least = 1.0 if part.value > 0 else 0.0  # what is not zero shows
+            least = 1.0 if part.value > 0 else 0.0  # any value above zero shows
             width = max(least, min(room + NAME_WIDTH - x, room * part.value / top))
             shapes.append(rect(part.kind, x, y + 3, width, BAR))
             x += width
@@ -184,7 +184,7 @@ def bars(title: str, rows: Sequence[Bar], top: float, legend: Legend = (), note:
 
 
 def _frame(axis: Axis) -> list[Shape]:
-    """The ticks of a standing axis, and faint lines to read values from."""
+    """Draws the ticks of a standing axis, and faint lines to read values from."""
     shapes = []
     for value, said in axis.ticks:
         y = ABOVE + PLOT_HEIGHT * (1 - value / axis.top)
@@ -193,7 +193,7 @@ def _frame(axis: Axis) -> list[Shape]:
 
 
 def _labels(labels: Sequence[tuple[float, str]]) -> list[Shape]:
-    """labels: places from 0 to 1 and words; of many, one in so many that none touches another."""
+    """Draws labels, given as (place from 0 to 1, words). Leaves some out at regular distances if they would touch."""
     room = WIDTH - PLOT_LEFT - PLOT_RIGHT
     widest = max((len(text) for _, text in labels), default=0) * LETTER_MOST
     every, sizes = 1, (digit * 10**power for power in range(9) for digit in (1, 2, 5))
@@ -218,7 +218,7 @@ def columns(
     title: str, values: Sequence[Column], axis: Axis, labels: Sequence[tuple[float, str]] = (),
     mean: float | None = None, legend: Legend = (), note: str = "",
 ) -> Picture:
-    """Standing columns beside one another; labels: instead of those of the columns."""
+    """Draws standing columns. labels, if any, replace those of the columns."""
     width = (WIDTH - PLOT_LEFT - PLOT_RIGHT) / max(1, len(values))
     groups = [Group("", _frame(axis))]
     for index, value in enumerate(values):
@@ -236,7 +236,7 @@ def columns(
 
 def curves(title: str, lines: Sequence[tuple[str, str, Sequence[float]]], axis: Axis,
            labels: Sequence[tuple[float, str]], note: str = "") -> Picture:
-    """lines: the class of its colour, what it stands for, and at least two values at equal distances."""
+    """Draws curves. Each of lines is (class of its colour, meaning, values at equal distances, at least two)."""
     room = WIDTH - PLOT_LEFT - PLOT_RIGHT
     groups = [Group("", _frame(axis))]
     for kind, said, values in lines:
@@ -248,7 +248,7 @@ def curves(title: str, lines: Sequence[tuple[str, str, Sequence[float]]], axis: 
 
 
 def spans(title: str, rows: Sequence[Span], note: str = "") -> Picture:
-    """Intervals around a line at 0, which stands in the middle."""
+    """Draws intervals. The line at 0 stands in the middle."""
     ends = [abs(end) for row in rows for end in (row.value, row.low, row.high) if end is not None]
     reach = max(ends, default=0.0) * 1.1 or 1.0
     middle, half = NAME_WIDTH + (WIDTH - NAME_WIDTH) / 2, (WIDTH - NAME_WIDTH) / 2
@@ -269,7 +269,7 @@ def spans(title: str, rows: Sequence[Span], note: str = "") -> Picture:
 
 def heat(title: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[Cell]]], kind: str,
          note: str = "") -> Picture:
-    """A row of cells by name, the stronger in colour the more; names: of the columns, at least one."""
+    """Draws rows of cells, a larger value in a stronger colour. names are those of the columns, at least one."""
     room = (WIDTH - NAME_WIDTH) / len(names)
     swatch = room * 0.4
     groups = [Group("", [words("value", NAME_WIDTH + place * room, BAR, name) for place, name in enumerate(names)])]

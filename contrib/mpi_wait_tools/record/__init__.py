@@ -1,1 +1,1 @@
-"""One record as classes: whatever is read, is read as hostile."""
+"""Reads a record into classes. Its text may be hostile, so every value is checked."""

@@ -1,5 +1,5 @@
-"""The energy in a record: of processors and memory, of GPUs, by other counters, and what sleeping saved: power in looks
-against power beside them, and the cost.
+"""The energy in a record: of processors and memory, of GPUs, by other counters, and the saving of sleeping. The saving
+compares the power in looks with the power beside them, and allows for the cost.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Gpus:
-    given: int  # 0: Slurm's list of them is not one of numbers
+    given: int  # number of GPUs that Slurm gave the job, 0 if its list does not have numbers
     counted: int
-    present: int  # on the nodes on which the job was given some
+    present: int  # number of GPUs in the nodes on which the job was given some
     source: str
     why: str  # why some were not counted
-    devices: list[Gpu]  # those that count, as far as the record has them
+    devices: list[Gpu]  # the GPUs that count, as far as the record has them
 
 
 def _gpu(value: Any, where: str) -> Gpu:
@@ -37,7 +37,7 @@ def _gpu(value: Any, where: str) -> Gpu:
 @dataclass(frozen=True)
 class Meter:
     source: str
-    scope: str  # node: the whole board; cpu, memory, gpu: these of it
+    scope: str  # "node" for the whole board, or a part of it: "cpu", "memory", "gpu"
     joules: float
     nodes: int
 
@@ -62,17 +62,15 @@ def gpus_of(reader: Reader | None) -> Gpus | None:
 
 @dataclass(frozen=True)
 class Saved:
-    """percent: of the energy of a step in which nobody sleeps; error: half of its 95 % interval. look_w, beside_w: the
-    power of the nodes in looks and beside them. at_least: more was saved than is seen. nodes: of so many; None: of all
-    that reported."""
+    """The measured saving of sleeping. record_fields.def says how it is computed."""
 
-    percent: float
-    error: float
+    percent: float  # saving in percent of the energy of a step in which no rank sleeps
+    error: float  # half of the width of the 95 % interval of percent
     looks: int
-    look_w: float = 0.0
-    beside_w: float = 0.0
-    at_least: bool = False
-    nodes: int | None = None
+    look_w: float = 0.0  # mean power in looks, summed over nodes
+    beside_w: float = 0.0  # mean power just before and after looks, summed over nodes
+    at_least: bool = False  # more was saved than percent says
+    nodes: int | None = None  # number of nodes whose saving is known, None for all that reported
 
     @property
     def is_seen(self) -> bool:
@@ -100,19 +98,19 @@ class Energy:
     node_joules: float | None
     nodes: int | None
     gaps: int
-    lacks_gpus: bool  # the job's nodes have some, and the energy of some or all of these was not read
-    mirrored: int  # zones that show the counter of another die, and are in no sum
+    lacks_gpus: bool  # the energy of some or all of the nodes' GPUs was not read
+    mirrored: int  # number of zones that show the counter of another die; they are in no sum
     dropped: list[str]
-    power: list[float | None]  # watts in equal parts of the job's time, None: not known; empty: not sampled
-    gpu_joules: float | None  # of the job's GPUs that were counted; not in joules, unless scope is gpus
-    gpus: Gpus | None  # None: Slurm gave the job none
-    meters: list[Meter]  # other sources, of whole nodes
-    saved: Saved | None = None  # by sleeping, as measured; None: not known
-    saved_why: str = ""  # why that is not known
+    power: list[float | None]  # mean watts in equal parts of the job's time, None if not known; empty if not sampled
+    gpu_joules: float | None  # energy of the job's GPUs that were counted; not in joules, unless scope is "gpus"
+    gpus: Gpus | None  # None if Slurm gave the job no GPU
+    meters: list[Meter]  # energy of whole nodes by other sources
+    saved: Saved | None = None  # measured saving of sleeping, None if not known
+    saved_why: str = ""  # why the saving is not known
 
     @property
     def has_gpus(self) -> bool:
-        """Whether the job's nodes have some, so that joules is not all that whole nodes used."""
+        """Returns True if the job's nodes have GPUs, so that joules is not all that whole nodes used."""
         return self.lacks_gpus or self.gpus is not None
 
 

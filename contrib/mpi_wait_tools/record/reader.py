@@ -16,7 +16,7 @@ from .fields import figures_of
 SECONDS_MAX = 1e12
 NUMBER_MAX = 1e18
 ITEMS_MAX = 100_000
-WHERE_MAX = 200  # of a path in the record, in which keys are foreign text
+WHERE_MAX = 200  # characters that are shown of a path in the record, whose keys are foreign text
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def damaged(where: str, what: str) -> Refusal:
 
 
 class Reader:
-    """One JSON object, and where it stands in the record: a refusal names what is wrong."""
+    """One JSON object and its path in the record, which a Refusal names if the object is damaged."""
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
@@ -61,7 +61,8 @@ class Reader:
         return self.integer(key) if key in self.value else None
 
     def figures(self, name: str) -> dict[str, Any]:
-        """The plain figures of an object of that name, as far as they are there."""
+        """Reads the plain figures of this object. `name` is its name in fields.FIGURES; optional figures may be
+        absent."""
         found: dict[str, Any] = {}
         for figure in figures_of(name):
             if figure.required or figure.name in self.value:

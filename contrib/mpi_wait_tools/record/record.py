@@ -1,9 +1,8 @@
 """Reads the accounting record (spank/record/record.schema.json) out of text that anybody may have written.
 
-The numbers under "wait" are the ranks' own claim and the text may be cut, merged or forged, so
-nothing is believed: every value is checked for its type and range here, and the rest of the program
-meets only the classes below. Keys that are not known are passed over: within one version they may
-be added.
+The numbers under "wait" are the ranks' own claim, and the text may be cut, merged or forged. So every value is checked
+here for its type and range, and the rest of the program meets only the classes below. Unknown keys are skipped, since
+later releases may add keys within one version.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ REASONS = {
         "{n} MPI ranks rested, but are not counted: their library is of another release than the plugin on their node.",
     ),
 }
-"""By the record's name: what is said of one, and of several."""
+"""For each reason in the record: the sentence for one process, and that for several."""
 OF_MPI = ("lost", "unreached", "unfit")
 USUAL = (
     "No MPI rank was seen. If MPI ran, these are the usual reasons: LD_PRELOAD was set or emptied in the script, or by "
@@ -58,25 +57,26 @@ USUAL = (
 
 @dataclass(frozen=True)
 class Missed:
-    """How many, by the reason."""
+    """The processes that are not counted, by the reason."""
 
     processes: dict[str, int]
 
     @property
     def ranks(self) -> int:
-        """How many of them ran MPI."""
+        """The number of these processes that ran MPI."""
         return sum(self.processes.get(why, 0) for why in OF_MPI)
 
 
 def missed_of(reader: Reader | None) -> Missed:
-    """Reasons of a later release are left out."""
+    """Reads the missed processes. Reasons of a later release are left out."""
     return Missed({why: reader.maybe_integer(why) or 0 for why in REASONS} if reader else {})
 
 
 def missed_notes(missed: Missed, is_rankless: bool) -> list[str]:
-    """
-    is_rankless: the job had a policy, and no MPI rank was seen. Beside ranks, nothing is said of tasks that need not be
-    MPI programs.
+    """Returns notes on the missed processes.
+
+    is_rankless: the job had a policy, but no MPI rank was seen. If ranks were seen, tasks that may not be MPI programs
+    are not mentioned.
     """
     found = []
     for why, (one, several) in REASONS.items():
@@ -88,10 +88,10 @@ def missed_notes(missed: Missed, is_rankless: bool) -> list[str]:
 
 @dataclass(frozen=True)
 class CsvFiles:
-    """On how many nodes they were written, and on how many not, by the reason. Each step counts for itself."""
+    """The files of csv=. A node counts once for each step."""
 
-    written: int
-    failed: dict[str, int]
+    written: int  # nodes on which the files were written
+    failed: dict[str, int]  # nodes on which they were not written, by the reason
 
 
 def csv_files(reader: Reader | None) -> CsvFiles | None:
@@ -102,7 +102,7 @@ def csv_files(reader: Reader | None) -> CsvFiles | None:
 
 
 def csv_notes(csv: CsvFiles | None) -> list[str]:
-    """Nothing where all were written."""
+    """Returns a note if some files of csv= were not written."""
     if csv is None or not csv.failed:
         return []
     lost = sum(csv.failed.values())
@@ -123,20 +123,20 @@ class Policy:
 
 @dataclass(frozen=True)
 class NodeUse:
-    """What root read on one node; None: it could not."""
+    """Figures of one node, read by root; None if root could not read one."""
 
     name: str
-    joules: float | None
-    slowed: int | None  # how often its processors had to slow down
+    joules: float | None  # the job's energy on the node
+    slowed: int | None  # times that the node's processors had to slow down
 
 
 @dataclass(frozen=True)
 class Grant:
-    """Whose frequency the tasks had a say in, counted by root."""
+    """The cores whose frequency the tasks could lower, counted by root."""
 
-    mode: str
-    cores: int
-    refused: dict[str, int]
+    mode: str  # "lease" or "file"
+    cores: int  # number of cores granted
+    refused: dict[str, int]  # number of cores not granted, by the reason
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StepsRest:
-    """The sum of steps that are in the record's figures, but had no room as steps."""
+    """The sum of the steps for which the record had no room. The record's figures include them."""
 
     steps: int
     ranks: int
@@ -171,8 +171,8 @@ class Record:
     grant: Grant | None
     csv: CsvFiles | None
     missed: Missed
-    by_node: list[NodeUse]  # of jobs on some, but not many nodes
-    throttled_most: str  # the node that was slowed down most, "" if none was
+    by_node: list[NodeUse]  # for jobs on 4 to 256 nodes, else empty
+    throttled_most: str  # name of the node that was slowed down most, "" if none was
     wait: Wait | None
     steps: list[Step]
     steps_left_out: int
@@ -182,7 +182,7 @@ class Record:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every node reported. Who is the busiest rank, or what the job used, is not known otherwise."""
+        """Returns True if every node reported. Otherwise neither the busiest rank nor the job's energy is known."""
         return self.nodes_reported >= self.nodes_of
 
 
@@ -228,7 +228,7 @@ def _steps_rest(reader: Reader) -> StepsRest:
 
 
 def parse_record(body: Any) -> Record:
-    """Reads the value of "mpi_wait". Raises Refusal where this release does not understand it."""
+    """Reads the value of "mpi_wait". Raises Refusal if this release does not understand it."""
     reader = Reader(body, "mpi_wait")
     version = reader.integer("v")
     if version != VERSION:
@@ -266,7 +266,7 @@ def parse_record(body: Any) -> Record:
 
 
 def no_record(elapsed: float, nodes: int) -> Record:
-    """Stands for the record of a job that left none."""
+    """Returns an empty record, which stands in for that of a job that left none."""
     return Record(
         policy=Policy("none", "none", "", ""),
         nodes_reported=nodes,
@@ -293,10 +293,9 @@ def _no_constant(name: str) -> Any:
 
 
 def find_body(text: str) -> Any:
-    """
-    The value of "mpi_wait" in text: an object of ours, one that other tools' keys were merged into,
-    or one in the middle of other text. None where the text does not mention us. Raises Refusal
-    where what stands there is broken.
+    """Returns the value of "mpi_wait" in text; None if text does not mention it. Raises Refusal if it is broken.
+
+    The text may be our object alone, our object with keys of other tools, or other text around our object.
     """
     if '"mpi_wait"' not in text:
         return None

@@ -1,5 +1,5 @@
-"""The waiting in a record: which ranks, calls, phases, call sites and worlds there were, and what sleeping cost: steps
-slept in against steps in which nobody sleeps.
+"""The waiting in a record: ranks, calls, phases, call sites, worlds, and the cost of sleeping. The cost compares steps
+that ranks slept in with steps in which no rank sleeps.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class RankWait:
     rank: int
     seconds: float
     node: str
-    step: str = ""  # where several steps ran MPI
-    world: int = 0  # which of the record's worlds, from 1; 0: it does not tell them
-    task: int = -1  # Slurm's, where it goes by that
+    step: str = ""  # the rank's step, if several ran MPI
+    world: int = 0  # number of the rank's world in the record, from 1; 0 if the record does not tell worlds apart
+    task: int = -1  # number of its Slurm task, if the rank goes by that
 
 
 def rank_wait(reader: Reader) -> RankWait:
@@ -38,7 +38,7 @@ NODE_MAX = 64  # characters
 
 
 def _node_run(value: Any, where: str) -> tuple[str, int, int, int]:
-    """[node, first place, ranks] or [node, first place, ranks, distance]"""
+    """Reads [node, first index, ranks] or [node, first index, ranks, distance]. The distance is 1 if it is absent."""
     row = value if isinstance(value, list) and len(value) == 4 else [*value, 1] if isinstance(value, list) else []
     numbers = row[1:]
     if (
@@ -52,7 +52,7 @@ def _node_run(value: Any, where: str) -> tuple[str, int, int, int]:
 
 
 def nodes_of_places(reader: Reader, key: str, count: int) -> list[str]:
-    """The node of each of count places, "" where none is said; empty where the record has no such runs."""
+    """Returns the node of each of count ranks, "" if the record does not name one; empty if it names none at all."""
     runs = reader.items(key, _node_run, required=False)
     nodes = [""] * count if runs else []
     left = count
@@ -77,15 +77,15 @@ class ProfiledCall:
     time: float
     wait: float
     bytes: float
-    sizes: dict[int, float]  # calls by the least number of bytes of their class
+    sizes: dict[int, float]  # number of calls by size; the key is the least number of bytes of a class of sizes
 
 
 @dataclass(frozen=True)
 class PointToPoint:
-    """Bytes of point-to-point messages by where their other end was."""
+    """Bytes of point-to-point messages."""
 
-    within: float
-    between: float
+    within: float  # both ends on one node
+    between: float  # the two ends on different nodes
 
 
 def _sizes(reader: Reader | None) -> dict[int, float]:
@@ -136,10 +136,10 @@ _PHASE = re.compile(r"[1-9][0-9]{0,9}|none|other")
 
 @dataclass(frozen=True)
 class Phase:
-    name: str  # its number; or what was in none, or in all others
-    time: float  # summed over ranks, as are its waits
+    name: str  # its number; NONE for time outside of phases, OTHER for the sum of all further phases
+    time: float  # seconds, summed over ranks
     waits: int
-    seconds: float
+    seconds: float  # time waited, summed over ranks
     most: RankWait | None
 
     @property
@@ -153,7 +153,7 @@ def _phase(name: str, reader: Reader) -> Phase:
 
 
 def phases_of(reader: Reader | None) -> list[Phase]:
-    """Most waiting first; what is no phase of its own at the end."""
+    """Reads the phases, those with the most waiting first. NONE and OTHER come last."""
     if reader is None:
         return []
     if len(reader.value) > PHASES_MAX or not all(map(_PHASE.fullmatch, reader.value)):
@@ -169,14 +169,14 @@ _OFFSET = re.compile(r"0x[0-9a-f]{1,16}")
 
 @dataclass(frozen=True)
 class Site:
-    """module is "" for all others together; offset is that of the instruction behind the call."""
+    """A place in the program that calls MPI."""
 
-    module: str
-    build_id: str  # "" where the file has none
-    offset: int
+    module: str  # file name of the program or library; "" for the sum of all further sites
+    build_id: str  # build-id of that file, "" if it has none
+    offset: int  # offset in the file of the instruction after the call
     call: str
     waits: int
-    seconds: float  # summed over ranks
+    seconds: float  # time waited, summed over ranks
     most: RankWait | None
 
     @property
@@ -201,23 +201,23 @@ def site_of(value: Any, where: str) -> Site:
 
 LAUNCHED, SINGLETONS, UNKNOWN = "launched", "singletons", "unknown"
 ROWS_MAX = 65
-APART_MAX = 64  # alike ones that are told apart where the record has no list of ranks
+APART_MAX = 64  # most worlds of one row that are told apart if the record has no list of ranks
 _KIND = re.compile(f"{LAUNCHED}|{SINGLETONS}|{UNKNOWN}")
 
 
 @dataclass(frozen=True)
 class World:
-    """One of them, or ranks of which it is not known whether they are. numbers: those of the ranks in their order."""
+    """An MPI_COMM_WORLD; or, if kind is UNKNOWN, ranks of which it is not known if they share one."""
 
     kind: str
-    ranks: int
-    size: int  # 0: not known
-    step: str  # "" where the job has one, or where the ranks came by several
-    numbers: tuple[int, ...]  # empty: not known
+    ranks: int  # number of ranks that were seen
+    size: int  # size of MPI_COMM_WORLD, 0 if not known
+    step: str  # "" if the job has only one step, or if the ranks came by several
+    numbers: tuple[int, ...]  # the ranks' numbers in their order, empty if not known
 
 
 def _run(value: Any, where: str) -> tuple[int, int, int]:
-    """[first, ranks] or [first, ranks, distance]"""
+    """Reads [first, ranks] or [first, ranks, distance]. The distance is 1 if it is absent."""
     row = [*value, 1] if isinstance(value, list) and len(value) == 2 else value
     if not isinstance(row, list) or len(row) != 3 or not all(
         isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1 << 24 for number in row
@@ -249,9 +249,9 @@ def _row(value: Any, where: str, listed: int) -> list[World]:
 
 
 def worlds_of(reader: Reader, listed: int) -> list[World]:
-    """
-    listed: of how many ranks the record has the waits, 0 where it has no list of them. The worlds are in the order of
-    that list. Empty: each step has one world.
+    """Reads the worlds, in the order of the record's list of ranks. Empty if each step has one world.
+
+    listed is the length of that list, 0 if the record has none.
     """
     rows = reader.items("worlds", lambda value, where: (value, where), required=False)
     if len(rows) > ROWS_MAX:
@@ -268,23 +268,22 @@ ERROR_MOST = 10.0
 
 @dataclass(frozen=True)
 class Cost:
-    """percent: by how much longer the periods slept in were, of those; error: half of its 95 % interval. seconds: these
-    periods, the weight of both. slowdown: what was allowed, in percent; None: it is not said."""
+    """The measured cost of sleeping: periods that ranks slept in, compared with periods in which no rank sleeps."""
 
-    percent: float
-    error: float
-    windows: int
-    seconds: float
-    slowdown: float | None = None
+    percent: float  # by how much longer the periods slept in were, in percent of them; negative if shorter
+    error: float  # half of the width of the 95 % interval of percent
+    windows: int  # number of looks that the periods were compared with
+    seconds: float  # sum of the periods slept in; the weight of this cost in a sum over jobs
+    slowdown: float | None = None  # allowed cost in percent, None if the record does not tell
 
     @property
     def is_known(self) -> bool:
-        """Returns False if too little was seen to tell."""
+        """Returns True if enough was seen to tell the cost."""
         return self.windows >= WINDOWS_LEAST and self.error <= ERROR_MOST
 
     @property
     def is_too_much(self) -> bool:
-        """Returns True if it is more than what was allowed, also by the lower end of the interval."""
+        """Returns True if the cost is above the allowed one even by the lower end of its interval."""
         return self.is_known and self.slowdown is not None and self.percent - self.error > self.slowdown
 
 
@@ -317,7 +316,7 @@ class Spun:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Waits that were slept through until shortly before the message came, and how late the ranks might have been."""
+    """Waits by forecast: the rank sleeps until shortly before the message is due."""
 
     naps: int
     early: int
@@ -336,16 +335,16 @@ class Wait:
     most: RankWait
     calls: list[Call]
     profile: list[ProfiledCall]
-    phases: list[Phase]  # under profile, where the program names them
-    sites: list[Site]  # under sites, most waiting first
-    point_to_point: PointToPoint | None  # under profile, of steps of several nodes
+    phases: list[Phase]  # only under the policy profile, if the program names phases
+    sites: list[Site]  # only with the key sites, most waiting first
+    point_to_point: PointToPoint | None  # only under the policy profile, for steps on several nodes
     per_rank: list[float]
     per_rank_asleep: list[float]
-    per_rank_nodes: list[str]  # empty where it is not said
-    worlds: list[World]  # in the order of these lists; empty where each step has one
+    per_rank_nodes: list[str]  # empty if the record does not tell
+    worlds: list[World]  # in the order of the lists per rank; empty if each step has one world
     quantiles: list[float]
-    least_ranks: list[RankWait]  # the ends of the order, where there is no list of all ranks; least and most first
-    most_ranks: list[RankWait]
+    least_ranks: list[RankWait]  # the ranks that wait least, the least one first, if there is no list of all ranks
+    most_ranks: list[RankWait]  # the ranks that wait most, the most waiting one first, likewise
     share: float | None
     asleep: float | None
     cpu_share: float | None
@@ -354,7 +353,7 @@ class Wait:
     late_seconds: float | None
     naps: int
     forecast: Forecast | None
-    cost: Cost | None  # of sleeping; None: nothing was compared
+    cost: Cost | None  # measured cost of sleeping, None if nothing was compared
     transitions: int
     low: float
     unseen: int
@@ -362,7 +361,7 @@ class Wait:
     hooks: dict[str, int]
     flags: dict[str, int]
     spun: list[Spun]
-    figures: dict[str, Any]  # all that are plain, by their names in the record
+    figures: dict[str, Any]  # all plain figures, by their names in the record
 
 
 def _calls(reader: Reader) -> list[Call]:

@@ -1,1 +1,1 @@
-"""The command: what one job's ranks waited for, or two jobs beside each other."""
+"""mpi-wait report: shows the waiting of one job's ranks, or compares several jobs."""

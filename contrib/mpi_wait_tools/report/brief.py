@@ -1,4 +1,4 @@
-"""mpi-wait report --brief: one line for a job, of a list of jobs or of those of a user and a time."""
+"""mpi-wait report --brief: one line per job, for a list of jobs or for the jobs of users in a period."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from ..text.units import clock, percent, rounded, safe, scaled
 
 @dataclass(frozen=True)
 class Line:
-    """What is said of one job. None: not known, or there is nothing to say. why: what there is to know of the record,
-    in a word or two; "" for nothing."""
+    """The figures of one job; None if not known or not worth a word."""
 
     job: str
     name: str
@@ -36,21 +35,22 @@ class Line:
     state: str
     elapsed_s: float | None
     policy: str = ""
-    wait: float | None = None  # of the ranks' time
-    asleep: float | None = None  # of the waiting
-    lost: float | None = None  # of the ranks' time
-    cost: Cost | None = None  # of sleeping; None: not known, or too little was seen to tell
-    saved: Saved | None = None  # by sleeping, of the energy of a step; None: not known
+    wait: float | None = None  # waiting as a share of the ranks' time
+    asleep: float | None = None  # time asleep as a share of the waiting
+    lost: float | None = None  # loss to the imbalance as a share of the ranks' time
+    cost: Cost | None = None  # measured cost of sleeping, None also if too little was seen to tell
+    saved: Saved | None = None  # measured saving of sleeping
     joules: float | None = None
-    energy_of: str = ""  # the parts that joules are of
+    energy_of: str = ""  # the parts of the node that joules counts
     simulated: bool = False
-    why: str = ""
-    submit: str = ""  # as sacct has it: a number may come again, and then tells no job
-    may_come: bool = False  # there is no record, and there may still be one
+    why: str = ""  # a remark on the record, or the reason why there is none; "" for neither
+    submit: str = ""  # sacct's Submit, which identifies the job: another job may have the same number
+    may_come: bool = False  # the job has no record yet, but one may still come
 
 
 def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
-    """Of a job that did not run to its end nothing is said to be lost, nor where nodes are missing."""
+    """Returns the fields of Line that come from a record. `lost` is None if the job did not run to its end, or if nodes
+    are missing."""
     wait, energy = record.wait, record.energy
     imbalance = imbalance_of(record) if not ending.is_broken else None
     simulated = energy is not None and energy.source == "simulated"
@@ -71,7 +71,7 @@ def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
 
 
 def with_parts(lines: list[Line]) -> list[Line]:
-    """The same; where their energies are not all of the same parts, each says of which its own is."""
+    """Returns lines. If their energies are not all of the same parts, each line names the parts of its own."""
     if len(kinds_of(line.energy_of for line in lines)) < 2:
         return lines
     named = [(line, f"energy of {line.energy_of}") for line in lines]
@@ -87,7 +87,7 @@ WHY_NONE = {Outlook.YET: "no record yet", Outlook.NEVER_RAN: "never ran", Outloo
 
 
 def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
-    """row: sacct's, of one job. spool: where else its record may be, "" for nowhere."""
+    """Returns the line of a job in sacct's row. If the row has no record, searches spool, unless that is ""."""
     state, outlook = state_of(row), outlook_of(row, now)
     elapsed = row["ElapsedRaw"]
     has_run = outlook is not Outlook.NOT_RUN
@@ -107,7 +107,8 @@ def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
     return Line(*facts, why=WHY_NONE.get(outlook, ""), submit=row["Submit"], may_come=outlook.may_come)
 
 
-DROPPED = ("name", "user", "asleep", "cost", "saved", "policy", "elapsed", "lost", "energy")  # in this order
+# Columns that go if there is no room, in this order.
+DROPPED = ("name", "user", "asleep", "cost", "saved", "policy", "elapsed", "lost", "energy")
 UNKNOWN_SHOWN = 8
 STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
 
@@ -135,7 +136,7 @@ OF_TEXT = ("job", "name", "user", "state", "policy", "")
 
 
 def _columns(lines: Sequence[Line]) -> list[str]:
-    """Who it was is said where it was not one alone; what would be empty everywhere is left out."""
+    """Returns the columns to show. Leaves out empty ones, and the user if all jobs are of one."""
     users = {line.user for line in lines}
     left_out = set() if len(users) > 1 else {"user"}
     if not any(line.state for line in lines):
@@ -154,7 +155,7 @@ def _style(name: str, line: Line) -> str:
 
 
 def show_brief(width: int, colour: bool, utf8: bool, lines: Sequence[Line], unknown: Sequence[str]) -> str:
-    """For people."""
+    """Returns the lines as text for people, and names the jobs that sacct does not know."""
     from rich.text import Text
 
     from ..text.canvas import Canvas, written
@@ -182,7 +183,8 @@ _LISTED = re.compile(r",(?![^\[]*\])")
 
 
 def jobs_named(text: str) -> list[str] | None:
-    """ "123", "123_4", "123_[1-4,7]", "123+1", and lists of them with commas; None: none of them, or too many."""
+    """Parses "123", "123_4", "123_[1-4,7]", "123+1", and lists of these with commas. None if text is none of these, or
+    names too many jobs."""
     found: list[str] = []
     for word in _LISTED.split(text):
         tasks = _TASKS.fullmatch(word)
@@ -246,7 +248,7 @@ def _as_json(line: Line) -> dict[str, Any]:
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """The jobs, and the paths of files."""
+    """Returns the jobs and the paths of files that the user asked for."""
     paths = arguments.record + ["-" for word in arguments.jobs if word == "-"]
     jobs: list[str] = []
     for word in arguments.jobs:
@@ -272,20 +274,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_usage(arguments: argparse.Namespace) -> None:
-    """What goes with --brief, and what only with it."""
+    """Refuses options that exclude --brief, and options that need it."""
     of_time = [name for name in ("user", "since", "until") if getattr(arguments, name) is not None]
     if not arguments.brief and of_time:
-        arguments.refuse_usage(f"--{of_time[0]} is for --brief ('mpi-wait top' sums up the jobs of a time)")
+        arguments.refuse_usage(f"--{of_time[0]} is for --brief ('mpi-wait top' sums up the jobs of a period)")
     if not arguments.brief:
         return
     if arguments.csv or arguments.plot or arguments.html or arguments.all_ranks:
-        arguments.refuse_usage("--brief is one line a job, as text or --json: the others say more")
+        arguments.refuse_usage("--brief prints one line a job, as text or --json: --csv, --plot, --html and "
+                               "--all-ranks exclude it")
     if of_time and (arguments.jobs or arguments.record):
         arguments.refuse_usage(f"--{of_time[0]} and the name of a job exclude each other")
 
 
 def _unknown(lines: Iterable[Line], jobs: Sequence[str]) -> list[str]:
-    """Returns the jobs without a line. A number stands for all tasks of an array and parts of a heterogeneous job."""
+    """Returns the jobs without a line. A job's number stands for all tasks of an array, and for all parts of a
+    heterogeneous job."""
     shown = {name for line in lines for name in (line.job, re.split("[_+]", line.job)[0])}
     return [asked for asked in jobs if asked not in shown]
 

@@ -13,7 +13,7 @@ from ..text.units import bytes_class, core_time, count, duration, percent, safe,
 
 BAR_WIDTH = 24
 PLACE_LEAST = 24
-CALL_WIDTH = 66  # of the tables without their bars, with room for most names
+CALL_WIDTH = 66  # characters that a table takes without its bars, with room for most names
 
 
 def _bar_room(canvas: Canvas) -> int:
@@ -50,7 +50,7 @@ def draw_calls(canvas: Canvas, calls: list[Call], total: float, limit: int) -> N
 def draw_profile(
     canvas: Canvas, calls: list[ProfiledCall], messages: PointToPoint | None, limit: int
 ) -> None:
-    """Every call, whether it waited or not. What is not waiting is transfer and the MPI's own work."""
+    """Draws all MPI calls, those that never waited too. Time that is not waiting is transfer and MPI's own work."""
     canvas.heading("Profile")
     time, waited = sum(call.time for call in calls), sum(call.wait for call in calls)
     if time > 0:
@@ -83,7 +83,7 @@ def draw_profile(
 
 
 def _transfer(canvas: Canvas, calls: list[ProfiledCall]) -> None:
-    """Wait against transfer, call by call."""
+    """Draws waiting against transfer, call by call."""
     if not calls:
         return
     canvas.blank()
@@ -115,7 +115,7 @@ def _waits_most(most: RankWait | None) -> str:
 
 
 def draw_phases(canvas: Canvas, phases: list[Phase]) -> None:
-    """What the program names by MPI_Pcontrol."""
+    """Draws the phases that the program names by MPI_Pcontrol."""
     canvas.heading("Phases")
     rows = [
         [
@@ -132,12 +132,12 @@ def draw_phases(canvas: Canvas, phases: list[Phase]) -> None:
 
 
 def _end_of(text: str, room: int) -> str:
-    """Of a long place the end tells most."""
+    """Cuts text to room from its start: the end of a call site tells most."""
     return text if len(text) <= room else "…" + text[1 - room :]
 
 
 def draw_sites(canvas: Canvas, sites: list[Site], lines: Lines, total: float, limit: int) -> None:
-    """Where in the program the waiting comes from."""
+    """Draws the places in the program from which the waiting comes."""
     canvas.heading("Call sites")
     rows = [
         [
@@ -159,7 +159,7 @@ def draw_sites(canvas: Canvas, sites: list[Site], lines: Lines, total: float, li
 
 
 def draw_steps(canvas: Canvas, steps: list[Step], policy: str) -> None:
-    """policy: of the job, which its steps have that asked for none."""
+    """Draws the job's steps. policy is the job's, which holds for steps that asked for none."""
     canvas.heading("Steps")
     rows = [
         [

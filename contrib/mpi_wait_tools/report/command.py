@@ -1,4 +1,4 @@
-"""mpi-wait report: the accounting record of one job or of several side by side, for people or for programs."""
+"""mpi-wait report: shows the record of one job, or of several side by side, to people or programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _check_watch_usage(arguments: argparse.Namespace) -> None:
 
 def _watch(arguments: argparse.Namespace, target: Target | str) -> int:
     if isinstance(target, str):
-        raise Refusal("a job that runs is watched, and no file")
+        raise Refusal("--watch shows a running job, not a file")
     try:
         from ..watch.live import watch
     except ImportError as error:
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duplicates", action="store_true", help="every run of a requeued job, the oldest first")
     parser.add_argument("--all-ranks", action="store_true", help="a line for every rank and every node, however many")
     parser.add_argument(
-        "--calls", metavar="N", type=_rows, default=10, help="how many MPI calls to show (default 10)"
+        "--calls", metavar="N", type=_rows, default=10, help="how many MPI calls to show (default: 10)"
     )
     parser.add_argument(
         "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"
@@ -157,7 +157,7 @@ def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> 
 
 
 def _draw(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> None:
-    """Into a file: what draws is loaded only here."""
+    """Draws a page or a sheet into a file. Loads the code that draws only here, since most reports need none."""
     from ..pictures.job import job_sheet
     from ..pictures.page import write_page, write_sheet
     from ..pictures.several import comparison_sheet
@@ -170,7 +170,7 @@ def _draw(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> N
 
 
 def _targets(arguments: argparse.Namespace) -> list[Target | str]:
-    """What was asked for: jobs, and the paths of files. Leaves with a message on usage where it makes no sense."""
+    """Returns the jobs and paths of files that the user asked for. Exits with a message if they make no sense."""
     paths = arguments.record + ["-" for job in arguments.jobs if job == "-"]
     jobs = [job for job in arguments.jobs if job != "-"]
     if paths and jobs:

@@ -1,6 +1,6 @@
-"""A record as a table of one figure per line: job, kind, name, measure, value, unit. Pure.
+"""Turns a record into a table of one figure per line: job, kind, name, measure, value, unit. Pure.
 
-One shape for everything, so that a spreadsheet or a data frame needs no knowledge of the record: filter by kind.
+All figures have this one shape, so that a spreadsheet or a data frame needs no knowledge of the record: filter by kind.
 """
 
 from __future__ import annotations
@@ -162,14 +162,15 @@ def _rows(found: Found, lines: Lines) -> Iterator[Row]:
 
 
 def _cell(value: object) -> object:
-    """A text that a spreadsheet would take for a formula is quoted as one quotes it there."""
+    """Returns a value for CSV. A text that a spreadsheet would take for a formula gets a leading quote."""
     if isinstance(value, float):
         return rounded(value)
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def csv_text(founds: Sequence[Found], lines: Lines = NO_LINES) -> str:
-    """Figures that the record does not have are left out. lines: of the call sites of all of them."""
+    """Returns the table of all records. Leaves out figures that a record does not have. lines are the source lines of
+    all call sites."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(HEADER)

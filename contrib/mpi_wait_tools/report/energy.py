@@ -1,4 +1,4 @@
-"""The energy of a job, and what its policy did to it, as lines."""
+"""Draws the energy of a job, and the effects of its policy."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | N
 
 
 def _of_gpus(canvas: Canvas, record: Record, energy: Energy) -> None:
-    """What the GPUs used, unless all energy is theirs; which of them count, or why none does."""
+    """Draws the GPUs' energy, unless all energy is theirs, and which GPUs count, or why none does."""
     if energy.gpus is None:
         return
     used, which = gpus_energy(record, energy) if energy.scope != "gpus" else "", gpus_which(energy)
@@ -93,7 +93,7 @@ def _zones(record: Record, energy: Energy) -> str:
 
 
 def draw_policy(canvas: Canvas, record: Record) -> None:
-    """What the policy gave and what it took."""
+    """Draws the effects of the policy: time asleep, frequencies, saving and cost."""
     wait = record.wait
     canvas.heading(f"What {record.policy.used} did")
     if wait is not None:
@@ -114,7 +114,7 @@ def _saved(canvas: Canvas, record: Record) -> None:
 
 
 def _cost_and_delays(canvas: Canvas, record: Record, wait: Wait) -> None:
-    """What sleeping cost; where that was measured, single naps that ended late are but a detail of it."""
+    """Draws the cost of sleeping. If it was measured, late naps are only a detail of it."""
     if wait.cost is not None:
         _cost(canvas, wait.cost)
     elif wait.forecast is not None and wait.forecast.allowed > 0:

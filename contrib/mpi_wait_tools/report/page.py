@@ -1,4 +1,4 @@
-"""mpi-wait report --html: the report of one job as one page, which loads nothing from anywhere."""
+"""mpi-wait report --html: writes the report of one job as a page that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _facts(found: Found) -> list[tuple[str, str]]:
 
 
 def _verdict(tiles: list[Judgement]) -> str:
-    """"" where there is nothing to judge."""
+    """Returns the overall verdict; "" if there are no figures to judge."""
     words = {"bad": "Something is bad.", LOOK: "Something is worth a look."}
     return words.get(tiles[0].level, "All is good.") if tiles else ""
 
@@ -94,7 +94,7 @@ def _pictures(found: Found) -> list[Picture]:
 
 
 def _table(title: str, heads: tuple[str, ...], rows: list[list[str]], number: int) -> list[dict[str, Any]]:
-    """number: of rows, with those that are not shown."""
+    """Returns a table as a list of one, or [] without rows. number counts all rows, also those that are not shown."""
     return [{"title": title, "heads": heads, "rows": rows, "left": number - len(rows)}] if rows else []
 
 

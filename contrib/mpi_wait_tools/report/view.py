@@ -1,4 +1,4 @@
-"""The report for people: one run of a job, or several jobs beside one another."""
+"""Writes the report for people: one run of a job, or several jobs beside one another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATE_STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
 
 @dataclass(frozen=True)
 class Output:
-    """What the report is written to."""
+    """The output that the report is written to."""
 
     width: int
     colour: bool
@@ -37,16 +37,16 @@ class Output:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is reported: one run of a job or one of its steps, and how much of it."""
+    """The subject of a report, and how much of it to show."""
 
-    job: Job | None
-    field: str
+    job: Job | None  # None if the record came from a file
+    field: str  # the field of sacct that held the record
     record: Record
-    step: Step | None = None
-    everything: bool = False
-    calls: int = 10
-    run: str = ""  # "run 1 of 2" of a job that was requeued
-    lines: Lines = NO_LINES  # of call sites
+    step: Step | None = None  # the step to report, None for the whole job
+    everything: bool = False  # show all ranks and nodes
+    calls: int = 10  # most rows in a table of calls
+    run: str = ""  # "run 1 of 2" for a job that was requeued
+    lines: Lines = NO_LINES  # source lines of the call sites
 
     @property
     def ending(self) -> Ending:
@@ -54,7 +54,7 @@ class Shown:
 
 
 def _draw_header(canvas: Canvas, shown: Shown) -> None:
-    """What is missing stands before everything else, in red where there are colours."""
+    """Draws the head of the report. A warning of missing nodes comes first, in red if there are colours."""
     missing = incomplete_line(shown.record)
     if missing:
         canvas.console.print(Text(f"{missing}; all figures are theirs", style="bold red"))
@@ -90,7 +90,7 @@ def _draw_facts(canvas: Canvas, shown: Shown) -> None:
 
 
 def _draw_waits(canvas: Canvas, shown: Shown) -> None:
-    """The waiting, and its picture."""
+    """Draws the waiting, its picture and the nodes."""
     record, step = shown.record, shown.step
     wait = record.wait
     if wait is not None and (step is None or step.ranks):
@@ -102,7 +102,7 @@ def _draw_waits(canvas: Canvas, shown: Shown) -> None:
 
 
 def _draw_tables(canvas: Canvas, shown: Shown) -> None:
-    """What the ranks waited in, and the job's steps."""
+    """Draws the tables of calls, phases, call sites and steps."""
     wait = shown.record.wait
     if shown.step is not None:
         return
@@ -119,7 +119,7 @@ def _draw_tables(canvas: Canvas, shown: Shown) -> None:
 
 
 def _draw_reading(canvas: Canvas, shown: Shown) -> None:
-    """What the policy did, what to do, and what to mind."""
+    """Draws the effects of the policy, advice, and notes on the figures."""
     record, wait = shown.record, shown.record.wait
     if shown.step is None and (wait is not None or record.grant is not None):
         draw_policy(canvas, record)
@@ -143,7 +143,7 @@ def _draw_reading(canvas: Canvas, shown: Shown) -> None:
 
 
 def show(output: Output, shown: Shown) -> str:
-    """The whole report of one run of a job, or of one of its steps: in two columns where there is room for them."""
+    """Returns the whole report of one run of a job, or of a step, in two columns if there is room."""
     header = Canvas(output.width, output.colour)
     _draw_header(header, shown)
     if output.width < WIDTH_TWO_COLUMNS:

@@ -1,4 +1,4 @@
-"""The waiting of a job's ranks, as lines and as one picture that shows who waits for whom."""
+"""Draws the waiting of a job's ranks, as lines and as a picture that shows which ranks wait for which."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..text.canvas import ASLEEP, AWAKE, JOINT, WAITING, Canvas
 from ..text.plot import Column, column_rows, gather, histogram, quantile, shade, split_bar, stretched
 from ..text.units import core_time, count, duration, percent, plural, safe
 
-RANKS_SHOWN = 16  # more ranks than this are shown as a chart, the extremes and a distribution
+RANKS_SHOWN = 16  # more ranks than these are shown as a chart, the extremes and a distribution
 EXTREMES = 4
 QUANTILES = {0.0: "least", 0.1: "10 %", 0.25: "25 %", 0.5: "median", 0.75: "75 %", 0.9: "90 %", 1.0: "most"}
 
@@ -23,7 +23,7 @@ QUANTILES = {0.0: "least", 0.1: "10 %", 0.25: "25 %", 0.5: "median", 0.75: "75 %
 def draw_waiting(
     canvas: Canvas, record: Record, wait: Wait, ranks: list[Rank], step: Step | None, is_broken: bool
 ) -> None:
-    """is_broken: the job did not run to its end."""
+    """Draws the figures of the waiting. is_broken: the job did not run to its end."""
     imbalance = imbalance_of(record, step)
     if step is not None:
         total, mean = step.wait, step.wait / step.ranks
@@ -55,7 +55,7 @@ def _lost(imbalance: Imbalance, share: float) -> str:
 
 
 def draw_picture(canvas: Canvas, record: Record, ranks: list[Rank], step: Step | None, everything: bool) -> None:
-    """Every rank where they are few or all are wanted; else a chart of all, and the ends of the order."""
+    """Draws every rank, if they are few or all are wanted; else a chart of all and the extremes."""
     wait = record.wait
     ordered = sorted(ranks, key=lambda rank: -rank.seconds)
     if ranks and ordered[0].seconds > 0:
@@ -148,7 +148,7 @@ def _by_rank(canvas: Canvas, ranks: list[Rank]) -> None:
 
 
 def _by_order(canvas: Canvas, wait: Wait) -> None:
-    """The curve through the quantiles: all ranks in the order of their waiting."""
+    """Draws the curve through the quantiles: all ranks in the order of their waiting."""
     room = _room(canvas, wait.quantiles[-1])
     places = [(index + 0.5) / room for index in range(room)]
     values = [quantile(wait.quantiles, place) for place in places]
@@ -171,9 +171,9 @@ def _quantiles(canvas: Canvas, wait: Wait) -> None:
 
 
 NODES_SHOWN = 16
-CELL = 3  # columns of a shade
+CELL = 3  # characters of a shaded cell
 NAME_MAX = 16
-DROPPED = ("ranks", "least", "most", "slowed", "power", "asleep", "")  # in this order, where there is no room
+DROPPED = ("ranks", "least", "most", "slowed", "power", "asleep", "")  # columns, in the order in which they go
 
 
 def _cell(nodes: NodeMap, row: NodeRow, place: int) -> Text:
@@ -195,7 +195,7 @@ def _nodes_legend(canvas: Canvas, nodes: NodeMap, is_marked: bool) -> None:
 
 
 def draw_nodes(canvas: Canvas, record: Record, step: Step | None, everything: bool) -> None:
-    """Nothing where the nodes are few or not known. everything: every node, however many."""
+    """Draws the table of nodes, unless they are few or not known. everything: shows all nodes, however many."""
     nodes = node_map(record, step)
     if nodes is None:
         return

@@ -1,1 +1,1 @@
-"""What this host is, and what its Slurm says."""
+"""Looks at this host and asks its Slurm, for the other packages."""

@@ -21,7 +21,7 @@ GNU, BUILD_ID = b"GNU\0", 3
 
 
 def _notes(data: bytes, owner: bytes, wanted: int) -> bytes | None:
-    """The text of a note among those of one segment (4-byte aligned, or there is none that is looked for)."""
+    """Returns the text of the wanted note in one segment of notes; None if it is not there, or not 4-byte aligned."""
     at = 0
     while at + 12 <= len(data):
         owner_size, text_size, kind = struct.unpack_from("<III", data, at)
@@ -37,7 +37,7 @@ def _notes(data: bytes, owner: bytes, wanted: int) -> bytes | None:
 
 
 def _find(data: bytes, owner: bytes, wanted: int) -> bytes | None:
-    """The text of such a note in the bytes of a 64-bit little-endian ELF file; None: there is none."""
+    """Returns the text of the wanted note in the bytes of a 64-bit little-endian ELF file; None if it is not there."""
     if len(data) < 64 or data[:6] != b"\x7fELF\x02\x01":
         return None
     table, size, count = (
@@ -60,7 +60,7 @@ def _find(data: bytes, owner: bytes, wanted: int) -> bytes | None:
 
 
 def parse_note(data: bytes) -> dict[str, str] | None:
-    """Our note's keys and values in the bytes of such a file; None: there is none."""
+    """Returns the keys and values of our note in the bytes of an ELF file; None if it is not there."""
     text = _find(data, OWNER, TYPE)
     if text is None:
         return None
@@ -75,12 +75,12 @@ def _content(path: str, most: int) -> bytes:
 
 
 def read_note(path: str) -> dict[str, str] | None:
-    """The same of a file. OSError goes to the caller."""
+    """Returns the keys and values of our note in the file at path; None if it is not there. Raises OSError."""
     return parse_note(_content(path, FILE_MAX))
 
 
 def read_build_id(path: str) -> str | None:
-    """A file's build-id in hexadecimal, "" where it has none; None: it is no program. OSError goes to the caller."""
+    """Returns a file's build-id in hexadecimal, "" if it has none; None if it is no ELF file. Raises OSError."""
     data = _content(path, START_MAX)
     if data[:4] != b"\x7fELF":
         return None

@@ -1,6 +1,6 @@
-"""Files that root and jobs depend on: who else could change them, and what lies in outbox and spool.
+"""Checks who could change the files on which root and jobs depend, and lists the outbox and the spool.
 
-Of the outbox and the spool names and times are read: every file there may be anybody's work, so none of them is opened.
+No file in the outbox or the spool is opened, because users may have made it: only names and times are read.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ LINKS_MAX = 40  # as in the kernel
 
 @dataclass(frozen=True)
 class Step:
-    """A folder or link on the way to a file, or the file itself, which is the last."""
+    """A folder or link on the way to a file, or the file itself."""
 
     path: str
     status: os.stat_result
-    last: bool
+    last: bool  # True for the file itself
 
     @property
     def is_link(self) -> bool:
@@ -36,7 +36,8 @@ class Step:
 
 
 def _steps(host: Host, path: str) -> Iterator[Step]:
-    """As the kernel walks: every link is followed where it stands. Ends early where something is missing."""
+    """Yields the steps of a path in the order in which the kernel walks them, links included. Ends early if one is
+    missing."""
     ahead, at, links = [name for name in reversed(path.split("/")) if name not in ("", ".")], "", 0
     while ahead:
         name = ahead.pop()
@@ -61,10 +62,10 @@ def _steps(host: Host, path: str) -> Iterator[Step]:
 
 
 def writable_by_others(host: Host, path: str, owner: int = 0, itself: bool = True) -> str:
-    """
-    Who else than root, and owner, could change what stands at path, in words; "" for nobody. A sticky bit protects what
-    is in a folder on the way; of path itself it protects nothing, as files can be added there. Without itself, only the
-    way is judged: who could put another thing there.
+    """Returns, in words, why somebody other than root and owner could change or replace path; "" if nobody can.
+
+    A sticky bit protects the entries of a folder on the way. On path itself it does not count, since users could still
+    add files there. Without itself, only the folders above path are judged: nobody else may replace it.
     """
     for step in _steps(host, path):
         status = step.status
@@ -80,7 +81,7 @@ def writable_by_others(host: Host, path: str, owner: int = 0, itself: bool = Tru
 
 
 def hidden_from_users(host: Host, path: str) -> str:
-    """What keeps users from reading the file at path, in words; "" for nothing."""
+    """Returns, in words, the reason why users cannot read the file at path; "" if they can."""
     for step in _steps(host, path):
         needed = stat.S_IROTH if step.last else stat.S_IXOTH
         if not step.is_link and not step.status.st_mode & needed:
@@ -97,15 +98,18 @@ KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-[0-9]{1,10}-[0-9]{1,10}")
 
 @dataclass(frozen=True)
 class Waiting:
-    """Records that have not been stored: how many, and the oldest one's name and age."""
+    """Records that have not been stored yet."""
 
     count: int = 0
-    oldest: str = ""
-    age_s: float = 0.0
+    oldest: str = ""  # file name of the oldest one
+    age_s: float = 0.0  # age of the oldest one
 
 
 def waiting(host: Host, directory: str, now: float, suffix: str) -> Waiting:
-    """Of the outbox (suffix ".NODE.json" in general, so "json") or the spool (""): what lies there. None is opened."""
+    """Counts the records in the outbox or the spool, without opening them.
+
+    suffix ends the names that count: "json" in the outbox (files are named *.NODE.json), "" in the spool.
+    """
     found = []
     for name in host.names(directory) or []:
         key = KEY.match(name)
@@ -121,7 +125,7 @@ def waiting(host: Host, directory: str, now: float, suffix: str) -> Waiting:
 
 
 def file_system(host: Host, path: str) -> str:
-    """The type of the file system at path: of the innermost mount above it; "" if it cannot be told."""
+    """Returns the type of the file system at path, from the innermost mount above it; "" if it cannot be told."""
     best, kind = "", ""
     for line in (host.text("/proc/self/mountinfo") or "").split("\n"):
         words = line.split(" ")
@@ -138,12 +142,12 @@ def is_shared(kind: str) -> bool:
 
 
 def owner_of(user: str) -> int:
-    """The number of spool_user; KeyError where there is none of that name."""
+    """Returns the uid of spool_user, 0 if user is "". Raises KeyError if this host has no such user."""
     return pwd.getpwnam(user).pw_uid if user else 0
 
 
 def wrong_with(status: os.stat_result, user: str) -> str:
-    """Why a directory is not trusted with records, by the rules of spank/store/spool.c; "" if it is."""
+    """Returns why a directory is not trusted with records, by the rules of spank/store/spool.c; "" if it is trusted."""
     if stat.S_ISLNK(status.st_mode):
         return "is a link: it must be the directory itself"
     if not stat.S_ISDIR(status.st_mode):

@@ -1,6 +1,6 @@
-"""The machine as check looks at it: files with a bound, commands with a time limit. Changes nothing.
+"""Reads files of this machine up to a bound, and runs commands under a time limit. Changes nothing.
 
-Everything is below root, so that a tree of files can stand for a machine.
+All paths are below Host.root, so that in tests a tree of files can stand for a machine.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SIMULATED = "/sys/class/powercap/SIMULATED"
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended. problem is "" or says why it did not run to its end; missing: there is no such command."""
+    """The end of a command."""
 
     status: int
-    out: str
-    problem: str = ""
-    missing: bool = False
+    out: str  # its standard output
+    problem: str = ""  # why it failed, "" if it did not
+    missing: bool = False  # True if the command does not exist
 
     @property
     def done(self) -> bool:
@@ -58,7 +58,7 @@ class Host:
         return self.root + path
 
     def text(self, path: str) -> str | None:
-        """A file's text, cut at TEXT_MAX; None where there is no such file. PermissionError goes to the caller."""
+        """Returns a file's text, cut at TEXT_MAX; None if there is no such file. Raises PermissionError."""
         try:
             descriptor = os.open(self.at(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -70,7 +70,7 @@ class Host:
                 return file.read(TEXT_MAX).decode("utf-8", "replace")
             except PermissionError:
                 raise
-            except OSError:  # attributes of the kernel's may have nothing to say
+            except OSError:  # a file of sysfs may exist and yet refuse to be read
                 return None
 
     def line(self, path: str) -> str | None:
@@ -82,22 +82,22 @@ class Host:
         return int(line) if line.isascii() and line.isdigit() and len(line) < 20 else None
 
     def names(self, path: str) -> list[str] | None:
-        """What a directory holds; None where there is none. PermissionError goes to the caller."""
+        """Returns the names in a directory, sorted; None if there is no such directory. Raises PermissionError."""
         try:
             return sorted(os.listdir(self.at(path)))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def status(self, path: str) -> os.stat_result | None:
-        """Of the path itself, not of what a link points to."""
+        """Returns the status of path, of the link itself if it is one; None if there is nothing at path."""
         try:
             return os.lstat(self.at(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def run(self, argv: Sequence[str], descriptors: Sequence[int] = ()) -> Ran:
-        """Runs a command, without Slurm's variables that change formats. Its output is cut at OUTPUT_MAX. descriptors:
-        those that it gets, besides the usual three."""
+        """Runs a command without the variables that change the output of Slurm's commands. Cuts its output at
+        OUTPUT_MAX. descriptors are handed to the command besides the usual three."""
         environment = {
             key: value
             for key, value in os.environ.items()
@@ -130,7 +130,7 @@ class Host:
 
 @contextmanager
 def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Leaves nothing of the process: not itself, and no pipe that a child of it may still hold."""
+    """Kills the process at the end, and closes our ends of its pipes, which a child of it may still hold."""
     try:
         yield
     finally:
@@ -142,9 +142,8 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _drain(process: subprocess.Popen[bytes], seconds: float) -> tuple[int, str, str] | None:
-    """
-    Exit status and what the process wrote, once it has ended; None: it did not in that time. More than OUTPUT_MAX is
-    enough: then the status is 0.
+    """Waits until the process ends; returns its exit status, standard output and standard error. None if it runs longer
+    than seconds. Stops at OUTPUT_MAX of output; the status is 0 then.
     """
     deadline = time.monotonic() + seconds
     taken: dict[int, bytearray] = {}

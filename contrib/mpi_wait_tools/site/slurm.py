@@ -1,4 +1,4 @@
-"""What Slurm says of itself, each question asked once and with a time limit, and plugstack.conf as Slurm reads it."""
+"""Asks Slurm about itself, each question once and under a time limit, and reads plugstack.conf as Slurm does."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/s
 
 @dataclass(frozen=True)
 class Slurm:
-    """
-    there: whether there are Slurm's commands here; release: theirs, "" if they did not say. settings: slurmctld's, by
-    lower-case key; empty where it did not answer, and problem says why. configuration: slurm.conf's path, "" if it was
-    not found. nodes: how many the cluster has, 0 if that is not known.
-    """
+    """The answers of this host's Slurm."""
 
-    there: bool = False
-    release: str = ""
-    problem: str = ""
-    settings: dict[str, str] = field(default_factory=dict)
-    configuration: str = ""
-    nodes: int = 0
+    there: bool = False  # this host has Slurm's commands
+    release: str = ""  # release of the commands, "" if they did not say
+    problem: str = ""  # why slurmctld did not answer, "" if it did
+    settings: dict[str, str] = field(default_factory=dict)  # slurmctld's, by lower-case key; few if it did not answer
+    configuration: str = ""  # path of slurm.conf, "" if it was not found
+    nodes: int = 0  # number of nodes in the cluster, 0 if not known
 
     @property
     def cluster(self) -> str:
@@ -33,7 +29,7 @@ class Slurm:
 
     @property
     def plugstack(self) -> str:
-        """Where plugstack.conf is: what Slurm says, or beside slurm.conf; "" if neither is known."""
+        """The path of plugstack.conf, as Slurm says it, or else beside slurm.conf; "" if neither is known."""
         named = self.settings.get("plugstackconfig", "")
         if named.startswith("/"):
             return named
@@ -44,7 +40,7 @@ class Slurm:
 
 
 def parse_settings(text: str, separator: str) -> dict[str, str]:
-    """ "Key = value" lines; "(null)" is no value."""
+    """Parses lines "Key = value" with that separator. Keys become lower case; "(null)" and "N/A" become ""."""
     settings = {}
     for line in text.split("\n"):
         key, found, value = line.partition(separator)
@@ -54,18 +50,18 @@ def parse_settings(text: str, separator: str) -> dict[str, str]:
 
 
 def parse_release(text: str) -> str:
-    """ "slurm-wlm 22.05.8" is "22.05.8"."""
+    """Returns "22.05.8" for "slurm-wlm 22.05.8"; "" if there is no release in text."""
     match = re.search(r"[0-9]+\.[0-9]+(\.[0-9]+)?", text)
     return match.group() if match else ""
 
 
 def major(release: str) -> list[int]:
-    """What two releases of Slurm must share to be of one: "22.05.8" is [22, 5]."""
+    """Returns the numbers that two compatible releases of Slurm share: [22, 5] for "22.05.8"."""
     return [int(part) for part in re.findall("[0-9]{1,4}", release)[:2]]
 
 
 def release_of(number: str) -> str:
-    """ "22.05.8" of "0x160508", SLURM_VERSION_NUMBER as an ELF note has it; "": it is no such number."""
+    """Returns "22.05.8" for "0x160508", the SLURM_VERSION_NUMBER in an ELF note; "" if it is no such number."""
     if not re.fullmatch("0x[0-9a-fA-F]{1,8}", number):
         return ""
     value = int(number, 16)
@@ -78,7 +74,7 @@ def _configuration(host: Host, settings: dict[str, str]) -> str:
 
 
 def _from_file(host: Host, configuration: str) -> dict[str, str]:
-    """Of slurm.conf, what is needed to find the rest where slurmctld does not answer."""
+    """Reads from slurm.conf the settings that are needed if slurmctld does not answer: PlugStackConfig."""
     try:
         text = host.text(configuration) if configuration else None
     except PermissionError:
@@ -103,7 +99,7 @@ def ask_slurm(host: Host) -> Slurm:
     return Slurm(True, release, "", settings, _configuration(host, settings), nodes)
 
 
-LINE_MAX = 4095  # bytes that Slurm reads at once: what is beyond them is a line of its own to it
+LINE_MAX = 4095  # bytes; Slurm takes the rest of a longer line for a new line
 FILES_MAX = 64
 KINDS = ("required", "optional", "include")
 NAME = "spank_mpi_wait.so"
@@ -124,19 +120,18 @@ class Line:
 
 @dataclass
 class Plugstack:
-    """Our lines, those of other plugins behind the first, and what went wrong with the files: (place, what)."""
+    """plugstack.conf and the files that it includes."""
 
-    lines: list[Line] = field(default_factory=list)
-    behind: list[Line] = field(default_factory=list)
-    problems: list[tuple[str, str]] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)  # our plugin's
+    behind: list[Line] = field(default_factory=list)  # other plugins', after our first
+    problems: list[tuple[str, str]] = field(default_factory=list)  # (place, description)
+    files: list[str] = field(default_factory=list)  # all files that were read
 
 
 def parse_line(text: str) -> tuple[str, str, list[str]] | str | None:
-    """
-    (kind, path, arguments) of one line as Slurm cuts it: at blanks and tabs, without quotes, nothing after a '#' or a
-    zero byte.
-    None for an empty line, a string for what is wrong with it.
+    """Returns (kind, path, arguments) of a line, None if it is empty, or a string that says why it is invalid.
+
+    Splits as Slurm does: at blanks and tabs, without quotes; a '#' or a zero byte ends the line.
     """
     words = re.split("[#\0]", text, maxsplit=1)[0].replace("\t", " ").replace("\n", " ").split(" ")
     words = [word for word in words if word]
@@ -156,7 +151,7 @@ def _included(host: Host, file: str, pattern: str) -> list[str]:
 
 
 def _read_line(host: Host, found: Plugstack, files: tuple[str, ...], number: int, text: str) -> None:
-    """A line of the last of the files, each of which was included by the one before it."""
+    """Reads one line of the last of files. Each of files was included by the one before it."""
     file = files[-1]
     place = f"{file}:{number}"
     if len(text.encode("utf-8", "replace")) > LINE_MAX and NAME in text:
@@ -189,7 +184,7 @@ def _read_file(host: Host, found: Plugstack, file: str, above: tuple[str, ...]) 
 
 
 def read_plugstack(host: Host, file: str) -> Plugstack:
-    """Our lines of that file and of what it includes, and what stands behind them."""
+    """Reads plugstack.conf, at file, and the files that it includes."""
     found = Plugstack()
     _read_file(host, found, file, ())
     return found

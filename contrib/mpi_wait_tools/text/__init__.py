@@ -1,1 +1,1 @@
-"""What is printed, and how: units, bars, charts, colours, errors."""
+"""Text for people: units, bars, charts, colours, errors."""

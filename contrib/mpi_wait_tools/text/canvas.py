@@ -1,4 +1,4 @@
-"""What reports are drawn on: lines, headings, tables and bars of one width, collected into a string.
+"""The canvas of reports: collects lines, headings, tables and bars of one width.
 
 Foreign text enters through units.safe and as rich Text, never as markup.
 """
@@ -17,10 +17,10 @@ from rich.text import Text
 from .plot import ASCII, bar
 
 LABEL_WIDTH = 9
-ASLEEP, AWAKE, WAITING, TRANSFER = "cyan", "yellow", "magenta", "green"  # waiting: where it is not told apart
-GAP = 4  # columns between two parts that stand beside one another
-HEIGHT = 25  # nothing depends on it; where it is not said, the terminal is asked for it at each line
-JOINT = "\ue000"  # a space at which no line is broken, between a number and its unit
+ASLEEP, AWAKE, WAITING, TRANSFER = "cyan", "yellow", "magenta", "green"  # WAITING: asleep and awake not told apart
+GAP = 4  # characters between two parts that stand beside one another
+HEIGHT = 25  # any number: without one, rich asks the terminal for its height at each line
+JOINT = "\ue000"  # stands for a space at which no line may break, between a number and its unit
 DISTRIBUTION_WIDTH = 40
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -41,7 +41,7 @@ class Canvas:
         )
 
     def lines(self) -> list[str]:
-        """What was drawn, without empty lines at either end."""
+        """Returns the lines drawn so far, without empty lines at either end."""
         written = self.buffer.getvalue().replace(JOINT, " ")
         return "\n".join(line.rstrip() for line in written.split("\n")).strip("\n").split("\n")
 
@@ -49,11 +49,11 @@ class Canvas:
         self.console.print()
 
     def text(self, text: Text) -> None:
-        """One line, cut where it is too long."""
+        """Draws one line, cut if it is too long."""
         self.console.print(text, no_wrap=True, crop=True)
 
     def line(self, label: str, value: str, style: str = "", tail: tuple[str, str] | None = None) -> None:
-        """ "  Label    value", wrapped under itself."""
+        """Draws "  Label    value". A long value is wrapped under itself."""
         grid = Table.grid(padding=0)
         grid.add_column(width=LABEL_WIDTH + 2, no_wrap=True)
         grid.add_column(overflow="fold")
@@ -64,7 +64,7 @@ class Canvas:
         self.console.print(grid)
 
     def sentence(self, mark: str, value: str, style: str) -> None:
-        """A mark, and a sentence that is wrapped under itself."""
+        """Draws a mark and a sentence. A long sentence is wrapped under itself."""
         grid = Table.grid(padding=0)
         grid.add_column(width=len(mark) + 3, no_wrap=True)
         grid.add_column(overflow="fold")
@@ -83,7 +83,7 @@ class Canvas:
         self.console.print(grid)
 
     def note(self, text: Text) -> None:
-        """A line of several colours, wrapped where it is too long, two columns in."""
+        """Draws a text of several colours, two characters in. A long one is wrapped."""
         grid = Table.grid(padding=0)
         grid.add_column(width=2)
         grid.add_column(overflow="fold")
@@ -91,7 +91,7 @@ class Canvas:
         self.console.print(grid)
 
     def _with_room(self, rows: Sequence[Sequence[str | Text]], drop: Sequence[int]) -> list[int]:
-        """The columns that stay: those of drop go, one after the other, until no number must be cut."""
+        """Returns the columns that stay. Columns in drop go, one after the other, until no number must be cut."""
         places = list(range(max(map(len, rows))))
         widths = {place: max(len(row[place]) for row in rows if place < len(row)) + 2 for place in places}
         for place in drop:
@@ -107,7 +107,8 @@ class Canvas:
         left: Sequence[int] = (0,),
         drop: Sequence[int] = (),
     ) -> None:
-        """Columns of text stand left, those of numbers right. drop: which go where there is no room, in this order."""
+        """Draws a table. The columns in left are aligned left, others right; those in drop go first if there is no
+        room, in this order."""
         places = self._with_room([columns, *rows], drop)
         left = [index for index, place in enumerate(places) if place in left]
         columns, rows = [columns[place] for place in places], [[row[place] for place in places] for row in rows]
@@ -122,7 +123,7 @@ class Canvas:
         self.console.print(table)
 
     def distribution(self, title: str, rows: Sequence[tuple[str, float, str]], style: str = "blue") -> None:
-        """(label, value, value in words) as bars."""
+        """Draws rows of (label, value, value in words) as bars."""
         self.blank()
         self.note(Text(title))
         label, amount = max(len(row[0]) for row in rows), max(len(row[2]) for row in rows)
@@ -134,7 +135,7 @@ class Canvas:
 
 
 def beside(left: list[str], right: list[str], width: int) -> list[str]:
-    """Two parts as columns; width is the left one's. Escapes take no room."""
+    """Returns the lines of two parts beside one another. width is that of the left part. Escapes take no room."""
     count = max(len(left), len(right))
     rows = zip(left + [""] * (count - len(left)), right + [""] * (count - len(right)))
     return [(a + " " * (width + GAP - len(_ESCAPE.sub("", a))) + b).rstrip() for a, b in rows]

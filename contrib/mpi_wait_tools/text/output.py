@@ -1,4 +1,4 @@
-"""What the commands share: options and questions about standard output, and the exception that ends a command."""
+"""Shared by the commands: options and questions about standard output, and the exceptions that end a command."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .units import safe
 
 
 class Refusal(Exception):
-    """What was asked cannot be answered. The message is one line, and says what helps."""
+    """The command cannot answer. The message is one line, and says how to help."""
 
 
 class NoRecord(Refusal):
-    """Of a job that has ended and left none."""
+    """The job has ended and left no record."""
 
 
 PICTURES = (".png", ".svg", ".pdf")
 WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120
-WIDTH_TWO_COLUMNS, WIDTH_BOTH = 150, 200  # from there on a report stands in two columns; together not wider than that
+WIDTH_TWO_COLUMNS, WIDTH_BOTH = 150, 200  # least width of a report in two columns, and the most that both take
 
 
 def picture_path(text: str) -> str:
@@ -54,7 +54,7 @@ def add_output_arguments(parser: argparse.ArgumentParser, json_help: str) -> Non
 
 
 def output_width(arguments: argparse.Namespace, two_columns: bool = False) -> int:
-    """two_columns: whether this output can make use of a wide terminal."""
+    """Returns the width to write in, in characters. two_columns says that the output makes use of a wide terminal."""
     if arguments.width:
         return int(arguments.width)
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
@@ -72,9 +72,10 @@ def wants_colour(arguments: argparse.Namespace) -> bool:
 
 
 def _locale_is_plain() -> bool:
-    """
-    Whether the user has asked for the locale C, whose terminals need not know UTF-8. Python writes UTF-8 there all the
-    same, and where LC_ALL is not set it puts LC_CTYPE=C.UTF-8 into its own environment.
+    """Returns True if the user asked for the locale C, whose terminals need not know UTF-8.
+
+    Python writes UTF-8 under C all the same. If LC_ALL is not set, it puts LC_CTYPE=C.UTF-8 into its own environment,
+    so that value of LC_CTYPE is not the user's.
     """
     everything, kind, language = (os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     chosen = everything or ("" if kind == "C.UTF-8" else kind) or language

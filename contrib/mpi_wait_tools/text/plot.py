@@ -1,4 +1,4 @@
-"""Bars, charts of columns and curves as numbers and block characters. Pure: knows neither colours nor terminals."""
+"""Bars, charts of columns and curves, in block characters. Pure: knows neither colours nor terminals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BLOCKS = " ▏▎▍▌▋▊▉█"
 SHADES = " ░▒▓█"
 BINS = 8
 
-# What stands for a character where the output is not UTF-8: one column each, so all stays aligned.
+# The substitutes for output that is not UTF-8: one character each, so that columns stay aligned.
 ASCII = str.maketrans(
     {
         "µ": "u",
@@ -41,7 +41,7 @@ class Bin:
 
 
 def bar(value: float, most: float, width: int) -> str:
-    """A bar in eighths of a column. Anything that is not zero shows."""
+    """Returns a bar of up to width characters, in steps of an eighth. Any value above zero shows."""
     if most <= 0 or value <= 0 or width < 1:
         return ""
     eighths = max(1, min(width * 8, round(value / most * width * 8)))
@@ -49,14 +49,14 @@ def bar(value: float, most: float, width: int) -> str:
 
 
 def shade(value: float, most: float) -> str:
-    """One character, the darker the more. Anything that is not zero shows."""
+    """Returns one character, darker for larger values. Any value above zero shows."""
     if most <= 0 or value <= 0:
         return SHADES[0]
     return SHADES[max(1, min(len(SHADES) - 1, round(value / most * (len(SHADES) - 1))))]
 
 
 def split_bar(value: float, part: float, most: float, width: int) -> tuple[str, str]:
-    """The same bar in two pieces: part, then the rest of value, shaded."""
+    """Returns the bar of value in two pieces: part, then the rest, shaded."""
     total = bar(value, most, width)
     columns = min(len(total), round(part / most * width)) if most > 0 and part > 0 else 0
     if part >= value * 0.995:
@@ -65,7 +65,7 @@ def split_bar(value: float, part: float, most: float, width: int) -> tuple[str, 
 
 
 def histogram(values: Sequence[float], bins: int = BINS) -> list[Bin]:
-    """Equal steps from the least to the most; one bin where all are alike."""
+    """Counts values in bins of equal width, from the least to the most. One bin if all are alike."""
     low, high = min(values), max(values)
     if high <= low:
         return [Bin(low, high, len(values))]
@@ -77,7 +77,7 @@ def histogram(values: Sequence[float], bins: int = BINS) -> list[Bin]:
 
 
 def quantile(values: Sequence[float], fraction: float) -> float:
-    """Of values in ascending order, interpolated."""
+    """Returns a quantile of values in ascending order, interpolated."""
     place = fraction * (len(values) - 1)
     below = int(place)
     above = min(below + 1, len(values) - 1)
@@ -90,27 +90,27 @@ HEIGHT = 7
 
 @dataclass(frozen=True)
 class Column:
-    """What one column stands for: a run of neighbouring values."""
+    """One column of a chart, which stands for several neighbouring values."""
 
     mean: float
     most: float
 
 
 def gather(values: Sequence[float], room: int) -> list[Column]:
-    """At most room columns, each of as many neighbours as the others; the last one may have fewer."""
+    """Gathers values into at most room columns of equally many neighbours. The last one may have fewer."""
     size = -(-len(values) // max(1, room))
     runs = [values[start : start + size] for start in range(0, len(values), size)]
     return [Column(sum(run) / len(run), max(run)) for run in runs]
 
 
 def stretched(values: Sequence[float], room: int) -> list[float]:
-    """Values over the whole room: repeated where there are few of them, so that the chart is not a thin comb."""
+    """Repeats each value if they are few, so that the chart fills the room."""
     times = max(1, room // len(values))
     return [value for value in values for _ in range(times)]
 
 
 def _column_cell(value: float, most: float, top: float, row: int, height: int) -> str:
-    """One character: filled up to value, shaded up to most."""
+    """Returns one character of a column: filled up to value, shaded up to most."""
     eighths = round(value / top * height * 8) - row * 8
     if value > 0 and row == 0:
         eighths = max(1, eighths)
@@ -120,7 +120,7 @@ def _column_cell(value: float, most: float, top: float, row: int, height: int) -
 
 
 def column_rows(columns: Sequence[Column], height: int = HEIGHT) -> list[str]:
-    """The chart from its top row to its bottom row, scaled to the highest value. Anything that is not zero shows."""
+    """Returns the rows of the chart, the top row first, scaled to the highest value. Any value above zero shows."""
     top = max(column.most for column in columns)
     if top <= 0:
         return []
@@ -134,7 +134,7 @@ UNKNOWN = "·"
 
 
 def _gathered(watts: Sequence[float | None], room: int) -> list[float | None]:
-    """At most room values, each the mean of as many neighbours; not known where one of them is not."""
+    """Gathers watts into at most room means of equally many neighbours; None if one of the neighbours is None."""
     size = -(-len(watts) // max(1, room))
     runs = [watts[start : start + size] for start in range(0, len(watts), size)]
     return [_mean([value for value in run if value is not None], len(run)) for run in runs]
@@ -152,7 +152,8 @@ def _power_cell(value: float | None, most: float) -> str:
 
 
 def power_line(watts: Sequence[float | None], elapsed: float, room: int) -> tuple[str, str]:
-    """A curve in one line of block characters from 0 up, and what it says in words; "" where nothing is known."""
+    """Returns a curve in one line of block characters, from 0 up, and its range in words. Both "" if nothing is
+    known."""
     known = [value for value in watts if value is not None]
     if not known:
         return "", ""

@@ -1,6 +1,6 @@
 """Numbers and foreign text for people.
 
-Three significant digits, a unit with every number, and no character that a terminal obeys.
+Numbers have three significant digits and a unit. Foreign text keeps no character that a terminal obeys.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, 
 
 
 def digits(value: float) -> str:
-    """Three significant digits without an exponent: 0.0123, 1.23, 12.3, 123, 1234."""
+    """Returns three significant digits without an exponent: 0.0123, 1.23, 12.3, 123, 1234."""
     if value == 0:
         return "0"
     size = abs(value)
@@ -20,7 +20,7 @@ def digits(value: float) -> str:
 
 
 def scaled(value: float, unit: str) -> str:
-    """1234 J is "1.23 kJ". Beyond the prefixes the number grows."""
+    """Returns "1.23 kJ" for 1234 J. Beyond the last prefix the number grows."""
     if value == 0:
         return f"0 {unit}"
     for factor, prefix in _PREFIXES:
@@ -30,7 +30,7 @@ def scaled(value: float, unit: str) -> str:
 
 
 def _binary(size: int) -> str:
-    """A power of two as people say it: 512 B, 64 KiB."""
+    """Returns a power of two in binary units: 512 B, 64 KiB."""
     for power, prefix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
         if size >= 1 << power:
             return f"{size >> power} {prefix}B"
@@ -38,7 +38,7 @@ def _binary(size: int) -> str:
 
 
 def bytes_class(least: int) -> str:
-    """A class of sizes: 64 is "64 to 127 B", 2048 is "2 to 4 KiB", 0 is "none"."""
+    """Names the class of sizes from least up: "64 to 127 B" for 64, "2 to 4 KiB" for 2048, "none" for 0."""
     if least < 2:
         return "1 B" if least else "none"
     if least < 1024:
@@ -48,7 +48,7 @@ def bytes_class(least: int) -> str:
 
 
 def sizes_line(sizes: dict[int, float]) -> str:
-    """Where most calls are: "64 to 127 B" where all are in one class, else the least and the largest class."""
+    """Names the sizes of calls: "64 to 127 B" if all are in one class, else from the least to the largest class."""
     classes = sorted(sizes)
     if not classes:
         return ""
@@ -59,13 +59,13 @@ def sizes_line(sizes: dict[int, float]) -> str:
 
 
 def watt_hours(joules: float) -> str:
-    """0.132 Wh rather than 132 mWh, as electricity is billed."""
+    """Returns an energy in Wh, as electricity is billed: 0.132 Wh rather than 132 mWh."""
     hours = joules / 3600
     return f"{digits(hours)} Wh" if 0.01 <= hours < 1 else scaled(hours, "Wh")
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it: 850 µs, 12.3 ms, 42.0 s, 3 min 25 s, 2 h 05 min, 3 d 04 h."""
+    """Returns a time as people say it: 850 µs, 12.3 ms, 42.0 s, 3 min 25 s, 2 h 05 min, 3 d 04 h."""
     if seconds == 0:
         return "0 s"
     if seconds < 0.9995e-3:
@@ -85,7 +85,7 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float | None) -> str:
-    """As sacct's Elapsed, without leading zeros: 0:25, 2:05:00, 3-04:00:00."""
+    """Returns a time like sacct's Elapsed, without leading zeros: 0:25, 2:05:00, 3-04:00:00."""
     if seconds is None:
         return "–"
     minutes, whole = divmod(round(seconds), 60)
@@ -97,17 +97,17 @@ def clock(seconds: float | None) -> str:
 
 
 def rounded(value: float | None) -> float | None:
-    """For programs: without the last digits of a sum, which are an accident of the machine's arithmetic."""
+    """Rounds a number for programs to 12 digits: further digits of a sum depend on the order of its terms."""
     return None if value is None else float(f"{value:.12g}")
 
 
 def core_time(seconds: float) -> str:
-    """Time summed over ranks, each of which has a core: a duration, from a day on "319 k core h", as it is billed."""
+    """Returns time summed over ranks, one core each: a duration, or from a day on "319 k core h", as it is billed."""
     return duration(seconds) if seconds < 86400 else f"{scaled(seconds / 3600, '').strip()} core h"
 
 
 def percent(fraction: float) -> str:
-    """A share of 1. Something small is not "0 %"."""
+    """Returns a share of 1 in percent. Only 0 itself is "0 %"; a small share is "< 0.1 %"."""
     if fraction < 0:
         return f"−{percent(-fraction)}"
     value = fraction * 100
@@ -119,7 +119,7 @@ def percent(fraction: float) -> str:
 
 
 def count(number: int) -> str:
-    """12345678 is "12.3 M"; up to five digits are written out."""
+    """Returns "12.3 M" for 12345678. Up to five digits are written out."""
     return str(number) if abs(number) < 100_000 else scaled(float(number), "").strip()
 
 
@@ -128,7 +128,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def safe(text: str, limit: int = 64) -> str:
-    """Foreign text that controls no terminal: control and format characters are spelled out."""
+    """Returns foreign text that a terminal can show: control and format characters are escaped. Cuts it at limit."""
     cut = text[:limit]
     shown = "".join(
         char if _harmless(char) else char.encode("unicode_escape").decode() for char in cut

@@ -1,1 +1,1 @@
-"""The command: the jobs of a time by what their waiting cost."""
+"""mpi-wait top: sorts the jobs of a period by the energy that their waiting took."""

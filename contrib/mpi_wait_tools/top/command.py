@@ -1,5 +1,5 @@
-"""mpi-wait top: the jobs, accounts or users of a time by the energy that went into waiting awake; the runs of one
-program as a trend."""
+"""mpi-wait top: the jobs, accounts or users of a period, sorted by the energy of their waiting awake; or the runs of
+one program as a trend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..record.wait import Cost
 from ..text.output import Refusal, add_output_arguments, output_is_utf8, output_width, picture_path, wants_colour
 from ..text.units import rounded, safe
 
-SUMMARY = "the jobs, accounts or users of a time by the energy that their MPI ranks spent waiting awake"
+SUMMARY = "the jobs, accounts or users of a period by the energy that their MPI ranks spent waiting awake"
 LIMIT_MAX = 100_000
 NAME_MAX = 4000
 
@@ -28,7 +28,7 @@ def _limit(text: str) -> int:
 
 
 def _name(text: str) -> str:
-    """The name as sacct's answer has it: bytes that are no UTF-8 are one character each there."""
+    """Returns the name as sacct prints it: each byte that is no UTF-8 is one character there."""
     if not text or len(text) > NAME_MAX:
         raise argparse.ArgumentTypeError(f"a job's name has 1 to {NAME_MAX} characters")
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", type=picture_path,
                         help="with --name: draw the trend into FILE (.png, .svg or .pdf) instead")
     parser.add_argument("--account", metavar="NAME,...", type=names, help="only these accounts' jobs")
-    parser.add_argument("--partition", metavar="NAME,...", type=names, help="only jobs of these")
-    parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default 20)")
+    parser.add_argument("--partition", metavar="NAME,...", type=names, help="only these partitions' jobs")
+    parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default: 20)")
     add_output_arguments(parser, "all lines as JSON")
 
 
@@ -64,7 +64,7 @@ def _period(arguments: argparse.Namespace) -> Period:
 
 
 def _days_with_progress(days: Iterator[Any], number: int, tally: Tally) -> Iterator[Any]:
-    """A bar on standard error while sacct is read, if somebody sees it there."""
+    """Passes the days on. While sacct is read, shows a progress bar on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield from days
         return

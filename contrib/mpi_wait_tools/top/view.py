@@ -1,4 +1,4 @@
-"""The answer of mpi-wait top for people: rows of jobs or sums, and the runs of one program in their order."""
+"""The answer of mpi-wait top for people: rows of jobs or of sums, and the runs of one program in their order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..text.plot import RISING, bar
 from ..text.units import clock, core_time, count, duration, percent, plural, safe, scaled
 
 NAME_WIDTH, BAR_WIDTH, BAR_MIN = 20, 40, 6
-GAP = 2  # columns between two of the table
+GAP = 2  # characters between two columns of the table
 STATES = {
     "BOOT_FAIL": "BF",
     "CANCELLED": "CA",
@@ -40,7 +40,7 @@ TITLES = {"awake": "Energy spent waiting awake", "threads": "Threads busy while 
 
 @dataclass(frozen=True)
 class Column:
-    """keep: the columns of the lowest number go first where the terminal is too narrow for all; 9 never goes."""
+    """A column of the table. On a narrow terminal the column with the lowest keep goes first; 9 never goes."""
 
     title: str
     cell: Callable[[Row], str]
@@ -94,7 +94,7 @@ def _width(column: Column, rows: Sequence[Row]) -> int:
 
 
 def fitting(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Column]:
-    """Those for which there is room, in their order."""
+    """Returns the columns for which there is room, in their order."""
     chosen = list(columns)
     while sum(_width(column, rows) for column in chosen) > width - GAP:
         dispensable = [column for column in chosen if column.keep < 9]
@@ -120,7 +120,7 @@ def _table(canvas: Canvas, rows: list[Row], by: str, order: str) -> None:
 
 
 def _blocks(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """The rows of each kind of energy, which is named only where there are several."""
+    """Returns the rows by kind of energy. The kind is "" if there is only one."""
     kinds = list(dict.fromkeys(row.energy_of for row in rows))
     if len([kind for kind in kinds if kind]) > 1:
         return [(kind, [row for row in rows if row.energy_of == kind]) for kind in kinds]
@@ -195,7 +195,7 @@ UNKNOWN = "·"
 
 @dataclass(frozen=True)
 class Line:
-    """One figure of every run; None where it is not known."""
+    """One figure of every run; of() returns None if it is not known."""
 
     title: str
     of: Callable[[JobUse], float | None]
@@ -216,12 +216,12 @@ LINES = (
 
 
 def ordered(uses: Sequence[JobUse]) -> list[JobUse]:
-    """By start; sacct's times sort as text."""
+    """Returns the runs by their start. The times of sacct sort as text."""
     return sorted(uses, key=lambda use: (use.run.start, use.names["job"]))
 
 
 def sparkline(values: Sequence[float | None], room: int) -> str:
-    """From 0 to the highest, a character for each of the latest runs that have room."""
+    """Returns one character per run, scaled from 0 to the highest value: the latest runs for which there is room."""
     latest = values[-room:]
     most = max((value for value in latest if value is not None), default=0.0)
     return "".join(_cell(value, most) for value in latest)
@@ -234,7 +234,7 @@ def _cell(value: float | None, most: float) -> str:
 
 
 def change_of(values: Sequence[float | None], is_share: bool) -> str:
-    """Of the last known value to the first."""
+    """Returns the change from the first known value to the last; "" if fewer than two are known."""
     known = [value for value in values if value is not None]
     if len(known) < 2:
         return ""
@@ -306,7 +306,7 @@ def show_trend(
 
 
 def _draw_mind(canvas: Canvas, uses: Sequence[JobUse]) -> None:
-    """Why the runs may not be of the same work."""
+    """Draws the reasons why the runs may not have done the same work."""
     kinds = kinds_of(use.energy_of for use in uses)
     if len(kinds) > 1:
         canvas.blank()

@@ -49,7 +49,7 @@ ROUNDS_MAX, MINUTES_MAX, POLICIES_MAX, ALLOW_MAX = 1000, 100_000, 16, 100.0
 
 
 def _policies(text: str) -> list[str]:
-    """ "nap,slowdown=2,event" is two: a word with = belongs to the policy before it."""
+    """Parses a list of policies. A word with = belongs to the policy before it: "nap,slowdown=2,event" is two."""
     found: list[str] = []
     for word in text.split(","):
         if "=" in word and found:
@@ -101,12 +101,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="begin no round that would end later")
     parser.add_argument("--figure", metavar="REGEX", type=_pattern,
                         help=r"the program's own figure of merit: 'Performance: ([\d.]+) ns/day'")
-    parser.add_argument("--more-is-better", action="store_true", help="of the figure; else less is")
+    parser.add_argument("--more-is-better", action="store_true", help="a larger figure is better (default: smaller)")
     parser.add_argument("--allow", metavar="PERCENT", type=_percent, default=1.0,
-                        help="by how much a policy may be slower that has no slowdown= (default 1)")
+                        help="by how much a policy without slowdown= may be slower (default: 1)")
     parser.add_argument("--launcher", metavar="NAME", help="what starts the ranks (default: the command's first word)")
     parser.add_argument("--sbatch", metavar="OPTIONS", help="submit all this as a batch job: --sbatch '-N2 -n8 -t 60'")
-    parser.add_argument("--show", action="store_true", help="run nothing: what there is so far, with the energy")
+    parser.add_argument("--show", action="store_true", help="run nothing: show the results so far, with the energy")
     parser.add_argument("--new", action="store_true", help="forget what was run here before")
     parser.add_argument("--state", metavar="FILE", default=NAME, help=f"where the runs are kept (default: {NAME})")
     parser.add_argument("--plot", metavar="FILE", type=picture_path, help="draw the intervals too (.png, .svg or .pdf)")
@@ -123,14 +123,14 @@ def _command(arguments: argparse.Namespace) -> tuple[str, ...]:
     if any("--mpi-wait-policy" in word for word in words):
         arguments.refuse_usage("the command names a policy itself: --policies names those to try")
     if arguments.more_is_better and not arguments.figure:
-        arguments.refuse_usage("--more-is-better is of --figure")
+        arguments.refuse_usage("--more-is-better needs --figure")
     if arguments.sbatch is not None and arguments.show:
         arguments.refuse_usage("--sbatch and --show exclude each other")
     return tuple(words)
 
 
 def _begun(arguments: argparse.Namespace, command: tuple[str, ...], store: Store) -> Experiment:
-    """The experiment of the working directory, or a new one."""
+    """Returns the experiment kept in the working directory, or a new one."""
     launcher = arguments.launcher or os.path.basename(command[0])
     asked = Experiment(command, tuple(arguments.policies), launcher, arguments.figure or "", arguments.more_is_better,
                        arguments.allow / 100, random.SystemRandom().randrange(1 << 31))
@@ -147,14 +147,14 @@ def _begun(arguments: argparse.Namespace, command: tuple[str, ...], store: Store
 
 
 def _last_words(tail: str) -> str:
-    """What the program said at last, before srun's remarks on its end."""
+    """Returns the last line that the program itself printed, before srun's remarks on its end."""
     lines = tail.split("\n")
     own = [line for line in lines if not line.startswith(("srun: ", "slurmstepd: "))]
     return (own or lines)[-1]
 
 
 class Trial:
-    """One experiment that is being run here."""
+    """Runs one experiment."""
 
     def __init__(self, arguments: argparse.Namespace, experiment: Experiment, store: Store, ending: Ending) -> None:
         self.experiment, self.store, self.rounds, self.ending = experiment, store, arguments.rounds, ending
@@ -179,7 +179,7 @@ class Trial:
         joules = joules_of(before, self.node.read())
         mine = self.steps.new()
         of_steps = summed(step.cpu_s for step in mine.values())
-        # srun's own time is not the program's; ranks that are children of this process are.
+        # The CPU time of ranks that are children of this process counts; that of srun itself does not.
         cpu_s = of_steps if self.preload is None else outcome.cpu_s + (of_steps or 0.0)
         run = Run(number, policy, outcome.status, outcome.wall_s, cpu_s or None, outcome.figure,
                   summed(step.joules for step in mine.values()), job=self.job if mine else "", steps=tuple(mine),
@@ -206,7 +206,8 @@ class Trial:
             _say(f"round {number}{of}: {safe(policy)} {duration(run.wall_s)}")
 
     def run(self) -> str:
-        """To its end; why it ended. A run that is interrupted leaves what there was before it."""
+        """Runs the experiment to its end; returns why it ended. An interrupted run leaves the earlier runs as they
+        were."""
         problem = enough(self.experiment, self.rounds)
         if not problem:
             self.experiment = self.experiment.with_run(self._run(BASELINE, 0))
@@ -251,7 +252,7 @@ def _as_json(experiment: Experiment, why: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _rich_needed() -> Iterator[None]:
-    """Around what imports it: Refusal where it is missing."""
+    """Raises Refusal if an import within the block fails because the package rich is missing."""
     try:
         yield
     except ImportError:
@@ -277,7 +278,7 @@ def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> No
 
 
 def _submit(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    """The same command line, but for --sbatch, as a batch job of this directory."""
+    """Submits this command line, without --sbatch, as a batch job in this directory."""
     place = place_of_srun(command, arguments.launcher or os.path.basename(command[0]))
     words = sys.argv[1:] if sys.argv[1:2] == ["try"] else ["try", *sys.argv[1:]]
     end = words.index("--") if "--" in words else len(words)
@@ -292,7 +293,7 @@ def _submit(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             kept.append(word)
     program = shlex.join([os.path.realpath(sys.argv[0]), *kept, *words[end:]])
     asked = ["sbatch", "--parsable", "--job-name=mpi-wait-try", "--output=mpi-wait-try-%j.out"]
-    # Under a policy of its own the job's record has the energy of the steps under off, too.
+    # If the job itself has a policy, its record also has the energy of the steps under off.
     if place is not None and "--mpi-wait-policy" not in arguments.sbatch:
         asked.append("--mpi-wait-policy=profile")
     asked += shlex.split(arguments.sbatch)
@@ -311,7 +312,7 @@ def _submit(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _finished(experiment: Experiment, store: Store, spool: str | None = None) -> Experiment:
-    """With the energies that are there by now."""
+    """Adds the energies of the records that exist by now, and saves them."""
     found, said = with_records(experiment, spool)
     if found != experiment:
         store.save(found)

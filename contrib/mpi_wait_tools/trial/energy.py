@@ -1,8 +1,8 @@
-"""The joules of this node around a run, by the counters that whoever runs 'mpi-wait try' may read.
+"""Measures the joules of this node during a run, by the counters that the user of 'mpi-wait try' may read.
 
-mpi-wait-node reads them, as it does for jobs: GPUs and boards for everybody, where the driver lets everybody read;
-packages and memory for root. They are of one node and count all that runs there, so an experiment on several nodes has
-the energy of records alone.
+mpi-wait-node reads the counters, as it does for jobs. Any user can read GPUs and boards, if their driver permits; only
+root can read packages and memory. The counters cover this node and all programs on it. So an experiment on several
+nodes uses only the energy of records.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 from ..site.host import Host
 
 HELPER = "mpi-wait-node"
-PLACES = ("/usr/sbin", "/opt/mpi-wait/sbin")  # of the packages, and of a build by hand
+PLACES = ("/usr/sbin", "/opt/mpi-wait/sbin")  # used by the packages, and by a build by hand
 NO_ENVIRONMENT = ["/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
 SHORT_S = 1.0  # GPUs and boards bring their counters up to date about ten times a second
-PACKAGE_MOST_UW = 1_000_000_000  # of a package that does not tell: a counter that may have wrapped unseen says nothing
+PACKAGE_MOST_UW = 1_000_000_000  # assumed for a package that does not tell its maximum, to detect unseen wraps
 SCOPES = ("node", "cpu", "memory", "gpu")
 ORDER = ("powercap", "hwmon", "cray")
 ZONES = {"package": "cpu", "dram": "memory"}
@@ -33,25 +33,25 @@ Key = tuple[str, str, int]  # source, scope, number
 @dataclass(frozen=True)
 class Counter:
     energy_uj: int
-    range_uj: int = 0  # 0: it never wraps
+    range_uj: int = 0  # value at which the counter wraps, 0 if it never does
     most_uw: int = 0
 
 
 @dataclass(frozen=True)
 class Reading:
-    """lacks_gpus: the node has some, of which one or more have no counter that was read."""
+    """All counters at one moment."""
 
     at_s: float
     counters: dict[Key, Counter]
-    lacks_gpus: bool
+    lacks_gpus: bool  # the counter of one or more of the node's GPUs was not read
     is_simulated: bool
 
 
 @dataclass(frozen=True)
 class Joules:
-    """of: joules by scope, as SCOPES has them; empty: not known."""
+    """The joules used between two readings."""
 
-    of: dict[str, float] = field(default_factory=dict)
+    of: dict[str, float] = field(default_factory=dict)  # joules by scope (SCOPES), empty if not known
     lacks_gpus: bool = False
     is_simulated: bool = False
 
@@ -64,18 +64,18 @@ def find_helper() -> str:
 
 
 def _is_one_node(environment: Mapping[str, str]) -> bool:
-    """Returns true unless this is a part of a job on several nodes."""
+    """Returns True unless this process is part of a job on several nodes."""
     return environment.get("SLURM_JOB_NUM_NODES", environment.get("SLURM_NNODES", "1")) == "1"
 
 
 def _numbers(text: str) -> set[int] | None:
-    """Slurm's list of the job's GPUs; None: it gave no such list."""
+    """Returns the numbers in Slurm's list of the job's GPUs; None if it is no list of numbers."""
     words = [word for word in text.split(",") if word]
     return {int(word) for word in words} if words and all(word.isdigit() for word in words) else None
 
 
 class Node:
-    """The counters of this node. A reader that fails or hangs once is not asked again."""
+    """Reads the counters of this node. If mpi-wait-node fails or hangs once, it is not asked again."""
 
     def __init__(self, host: Host, environment: Mapping[str, str] | None = None) -> None:
         environment = os.environ if environment is None else environment
@@ -94,7 +94,7 @@ class Node:
         return answer
 
     def _meters(self) -> tuple[dict[Key, Counter], bool]:
-        """Counters beside powercap, and whether a GPU of the job has none of its own."""
+        """Returns the counters outside of powercap, and True if a GPU of the job has none of its own."""
         answer, found = self._ask("meters"), {}
         lacks = "GPU" in answer["why"] or "NVML" in answer["why"]
         for source, scope, number, is_split, _, energy_uj, _ in answer["meters"]:
@@ -105,7 +105,7 @@ class Node:
         return found, lacks
 
     def read(self) -> Reading | None:
-        """Returns None where nothing can be read."""
+        """Reads all counters; None if none can be read."""
         if not self.helper:
             return None
         try:
@@ -125,7 +125,7 @@ class Node:
 
 
 def _used_uj(before: Counter, after: Counter, seconds: float) -> int | None:
-    """Returns None where the counter began anew, or may have wrapped unseen."""
+    """Returns by how much the counter advanced; None if it began anew, or may have wrapped unseen."""
     used = after.energy_uj - before.energy_uj
     if not after.range_uj:
         return used if used >= 0 else None
@@ -135,8 +135,11 @@ def _used_uj(before: Counter, after: Counter, seconds: float) -> int | None:
 
 
 def _keys_of(scope: str, keys: Iterable[Key]) -> list[Key]:
-    """Returns the counters to add up in a scope: of processors, memory and boards those of one source, since others are
-    of the same parts. A board's counters of accelerators are of the GPUs that others count one by one."""
+    """Returns the counters to add up in a scope. No part is counted twice.
+
+    For processors, memory and boards these are the counters of one source, since other sources count the same parts.
+    A board's counters of accelerators are left out if other sources count the GPUs one by one.
+    """
     found = [key for key in keys if key[1] == scope]
     if scope == "gpu":
         return [key for key in found if key[0] != "cray"] or found
@@ -145,7 +148,7 @@ def _keys_of(scope: str, keys: Iterable[Key]) -> list[Key]:
 
 
 def joules_of(before: Reading | None, after: Reading | None) -> Joules:
-    """Returns what was used between two readings, of the scopes in which every counter of the first went on."""
+    """Returns the joules used between two readings. Leaves out a scope if one of its counters did not go on."""
     if before is None or after is None or after.at_s - before.at_s < SHORT_S:
         return Joules()
     seconds, found = after.at_s - before.at_s, {}

@@ -1,6 +1,6 @@
-"""One experiment: what is compared, how, and the runs so far; and the file of the working directory that keeps it.
+"""An experiment, its settings and runs so far, and the file in the working directory that keeps it.
 
-What the file says is checked here. It is whole at every moment, and one writer's.
+The file is checked when it is read. The file is whole at every moment, and has one writer.
 """
 
 from __future__ import annotations
@@ -29,37 +29,34 @@ BYTES_MAX = 16 << 20
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the program. round: from 1; 0 was thrown away. status: its exit status, negative for a signal.
-    steps: of the Slurm job in which it ran. joules, source, parts, is_share and used are the record's: parts says what
-    joules are of, is_share that they are the job's part of what nodes used. consumed_j is Slurm's own. local has what
-    the counters of this node advanced during the run, by scope (energy.py)."""
+    """One run of the program."""
 
-    round: int
+    round: int  # from 1; 0 for the first run, which is thrown away
     policy: str
-    status: int
+    status: int  # exit status, negative for a signal
     wall_s: float
     cpu_s: float | None = None
-    figure: float | None = None
-    consumed_j: float | None = None
-    joules: float | None = None
-    source: str = ""
-    parts: str = ""
-    is_share: bool = False
-    local: dict[str, float] = field(default_factory=dict)
-    lacks_gpus: bool = False
-    is_simulated: bool = False
-    used: str = ""
-    job: str = ""
-    steps: tuple[str, ...] = ()
+    figure: float | None = None  # the program's own figure of merit
+    consumed_j: float | None = None  # joules by Slurm's own accounting
+    joules: float | None = None  # joules by the job's record
+    source: str = ""  # source of joules, from the record
+    parts: str = ""  # the parts of the node that joules counts, from the record
+    is_share: bool = False  # joules is the job's share of the nodes' energy, from the record
+    local: dict[str, float] = field(default_factory=dict)  # joules by this node's counters, by scope (energy.py)
+    lacks_gpus: bool = False  # local lacks one or more GPUs
+    is_simulated: bool = False  # local comes from a simulated node
+    used: str = ""  # the policy that ran, from the record
+    job: str = ""  # the Slurm job of the run
+    steps: tuple[str, ...] = ()  # the steps of the run in that job
 
     @property
     def processors_j(self) -> float | None:
-        """Processors and memory, by this node's counters."""
+        """The joules of processors and memory, by this node's counters."""
         return self.local["cpu"] + self.local.get("memory", 0.0) if "cpu" in self.local else None
 
     @property
     def with_gpus_j(self) -> float | None:
-        """Processors, memory and GPUs; None where one or more of the GPUs do not count."""
+        """The joules of processors, memory and GPUs; None if one or more GPUs are not counted."""
         rest = self.joules if self.joules is not None else self.processors_j
         return None if rest is None or "gpu" not in self.local or self.lacks_gpus else rest + self.local["gpu"]
 
@@ -71,21 +68,22 @@ class Run:
         }[measure]
 
     def kind(self, measure: str) -> tuple[str, ...]:
-        """Runs are compared where this is the same: energies of one source, of the same parts."""
+        """Returns the kind of a measure. Two runs can be compared only if theirs are equal: energies must be of one
+        source and of the same parts."""
         of_record = measure == "energy" or (measure == "all" and self.joules is not None)
         return (self.source, self.parts) if of_record else (str(self.lacks_gpus),)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """policies: the candidates. figure: the regular expression of the program's own figure of merit, "" for none."""
+    """The settings of an experiment, and its runs so far."""
 
     command: tuple[str, ...]
-    policies: tuple[str, ...]
+    policies: tuple[str, ...]  # the candidates
     launcher: str
-    figure: str = ""
+    figure: str = ""  # regular expression that finds the program's own figure of merit, "" for none
     more_is_better: bool = False
-    allow: float = 0.01  # by how much a policy may be slower that says nothing else, as a part of 1
+    allow: float = 0.01  # by how much a policy without slowdown= may be slower, as a part of 1
     seed: int = 0
     runs: tuple[Run, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
@@ -97,12 +95,12 @@ class Experiment:
         return self if note in self.notes else replace(self, notes=(*self.notes, note))
 
     def is_same(self, other: Experiment) -> bool:
-        """Whether the runs of both belong together."""
+        """Returns True if the runs of both experiments can be put together."""
         keys = ("command", "policies", "launcher", "figure")
         return all(getattr(self, key) == getattr(other, key) for key in keys)
 
     def rounds(self) -> Iterator[dict[str, Run]]:
-        """The runs by policy, of the rounds in which the program ended well without one."""
+        """Yields for each round its runs by policy. Leaves out rounds in which the program failed without a policy."""
         found: dict[int, dict[str, Run]] = {}
         for run in self.runs:
             found.setdefault(run.round, {})[run.policy] = run
@@ -111,7 +109,8 @@ class Experiment:
                 yield runs
 
     def pairs(self, policy: str, measure: str) -> list[tuple[float, float]]:
-        """(without, with) of the rounds in which both ended well and both values are known; energies of one source."""
+        """Returns (value without, value with the policy) of each round in which both runs ended well, both values are
+        known, and both are of one kind."""
         found = []
         for runs in self.rounds():
             if policy not in runs or runs[policy].status:
@@ -124,7 +123,7 @@ class Experiment:
         return found
 
     def done(self) -> int:
-        """How many rounds have all of their runs, be it that a policy ended badly."""
+        """Returns the number of whole rounds. A policy under which the program failed need not be in them."""
         left = [policy for policy in self.policies if not self.is_out(policy)]
         return sum(1 for runs in self.rounds() if all(policy in runs for policy in left))
 
@@ -132,7 +131,7 @@ class Experiment:
         return [run for run in self.runs if run.policy == policy and run.status]
 
     def is_out(self, policy: str) -> bool:
-        """A candidate under which the program ended badly runs no more."""
+        """Returns True if the policy is not run again, because the program failed under it."""
         return policy != BASELINE and bool(self.failures(policy))
 
 
@@ -200,7 +199,7 @@ def _run(body: Any, policies: tuple[str, ...]) -> Run:
 
 
 def from_json(body: Any) -> Experiment:
-    """Refusal where this release did not write it."""
+    """Reads an experiment from the file's JSON. Raises Refusal if this release did not write it."""
     if not isinstance(body, dict) or "mpi_wait_try" not in body:
         raise Refusal("the file is no state of an experiment of 'mpi-wait try'")
     if body["mpi_wait_try"] != VERSION:
@@ -221,7 +220,7 @@ def from_json(body: Any) -> Experiment:
 class Store:
     def __init__(self, path: str) -> None:
         self.path = path
-        self._written: tuple[int, int] | None = None  # what stood there when we looked last
+        self._written: tuple[int, int] | None = None  # the file when last read or written, None if absent
 
     def _stamp(self) -> tuple[int, int] | None:
         try:
@@ -233,7 +232,7 @@ class Store:
         return status.st_ino, status.st_mtime_ns
 
     def load(self) -> Experiment | None:
-        """None: there is none."""
+        """Reads the experiment; None if there is no file."""
         self._written = self._stamp()
         if self._written is None:
             return None
@@ -251,7 +250,7 @@ class Store:
             raise Refusal(f"{refusal} ('{safe(self.path, 200)}'; --new begins anew)") from None
 
     def forget(self) -> None:
-        """What stands there will be replaced."""
+        """Lets the next save() replace the file."""
         self._written = self._stamp()
 
     def save(self, experiment: Experiment) -> None:

@@ -1,8 +1,8 @@
-"""Runs the program once, with a policy or without: its time, its CPU time here, its own figure. And what Slurm knows
-of the run: the steps that it made in this job, their CPU time and energy; later, the job's record.
+"""Runs the program once, with a policy or without, and measures its time, its CPU time here, and its own figure. Then
+asks Slurm about the steps of the run, their CPU time and energy; later, reads the job's record.
 
-The policy is srun's option where srun starts the ranks. Any other launcher gets it by its environment: MPI_WAIT_POLICY,
-for an srun that it may call itself, and the library with what the policy file says, for the ranks that it starts.
+If srun starts the ranks, it gets the policy as its option. Any other launcher gets it in its environment:
+MPI_WAIT_POLICY for an srun that it may call itself, and the library and its configuration for the ranks that it starts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..text.units import safe, scaled
 from .experiment import BASELINE, Experiment, Run
 
 SRUN = "srun"
-END_S = 20  # for a program to end of itself
+END_S = 20  # time for a program to end after SIGTERM
 TAIL_LINES = 6
 LINE_MAX = 1 << 16
 # In the source tree, and below the prefix: PREFIX/share/mpi-wait/mpi_wait_tools/trial.
@@ -39,27 +39,27 @@ _HERE = os.path.dirname(os.path.realpath(__file__))
 _ROOTS = (os.path.join(_HERE, "..", "..", ".."), os.path.join(_HERE, "..", "..", "..", ".."))
 _LIBRARIES = ("build/preload/libmpiwait.so", "lib*/mpi-wait/libmpiwait.so", "lib/*/mpi-wait/libmpiwait.so")
 _POLICIES = ("policies", "share/mpi-wait/policies", "../etc/mpi-wait/policies")
-PATIENCE_S = 15  # slurmdbd hears of a step's end a moment later
+PATIENCE_S = 15  # slurmdbd learns of a step's end a moment after the end
 PAUSE_S = 0.3
-FAILURES_MAX = 3  # of sacct, one after the other
+FAILURES_MAX = 3  # sacct may fail so often in a row
 FIELDS = ("JobIDRaw", "State", "TotalCPU", "ConsumedEnergyRaw")
 LIVING = ("RUNNING", "PENDING", "SUSPENDED")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """cpu_s: of this process's children, and theirs. tail: the last lines that the program printed."""
+    """The end of one run."""
 
     status: int
     wall_s: float
-    cpu_s: float
+    cpu_s: float  # CPU time of this process's children, and of theirs
     figure: float | None
-    tail: str
+    tail: str  # the last lines that the program printed
 
 
 @dataclass(frozen=True)
 class Preload:
-    """What ranks need that Slurm does not start."""
+    """The files that ranks need if Slurm does not start them."""
 
     library: str
     policies: str
@@ -82,7 +82,7 @@ def find_preload() -> Preload:
 
 
 def config_of(policy: Mapping[str, Any]) -> str:
-    """The flat string of preload/contract/config_format.h, for a rank that slurmstepd does not give one."""
+    """Returns the string of preload/contract/config_format.h, for a rank that gets none from slurmstepd."""
     budget = policy.get("budget") or dict.fromkeys(("spin_us", "relative", "absolute_us", "max_us", "rma_us"), 0)
     times = ";".join(f"{key}_ns={round(budget[f'{key}_us'] * 1000)}" for key in ("spin", "absolute", "max", "rma"))
     rungs = "+".join(policy["rungs"]) or "none"
@@ -104,7 +104,7 @@ def _policy_file(preload: Preload, name: str) -> dict[str, Any]:
 
 
 def place_of_srun(command: Sequence[str], launcher: str) -> int | None:
-    """Where the word stands that is to get srun's option; None where the policy goes by the environment."""
+    """Returns the index of the word srun, which gets the option; None if the policy goes by the environment."""
     if os.path.basename(launcher) != SRUN:
         return None
     for place, word in enumerate(command):
@@ -121,7 +121,8 @@ def command_with(command: Sequence[str], launcher: str, policy: str) -> list[str
 
 
 def environment_with(environment: Mapping[str, str], policy: str, preload: Preload | None) -> dict[str, str]:
-    """preload: None where srun's option says it all. Nothing of an outer policy is left."""
+    """Returns the environment of a run, without the variables of an outer policy. preload is None if srun's option
+    names the policy."""
     changed = {key: value for key, value in environment.items() if not key.startswith("MPI_WAIT_")}
     entries = [path for path in re.split("[ :]+", environment.get("LD_PRELOAD", "")) if path]
     entries = [path for path in entries if os.path.basename(path) != "libmpiwait.so"]
@@ -135,7 +136,7 @@ def environment_with(environment: Mapping[str, str], policy: str, preload: Prelo
 
 
 def figure_in(lines: IO[bytes], pattern: re.Pattern[str] | None) -> tuple[float | None, str]:
-    """The last match's first group as a number, and the last lines. A line is read up to a length."""
+    """Returns the first group of the last match as a number, and the last lines. Splits lines at LINE_MAX bytes."""
     figure: float | None = None
     tail: list[str] = []
     while line := lines.readline(LINE_MAX):
@@ -151,9 +152,11 @@ def figure_in(lines: IO[bytes], pattern: re.Pattern[str] | None) -> tuple[float 
 
 
 class Ending:
-    """Ctrl-C, scancel and the end of the job's time, for the with-statement: they end the program that runs, and what
-    follows is KeyboardInterrupt in run_once. Raised in the handler it could come while the program is being started,
-    which would go on alone then."""
+    """Within its with-statement, Ctrl-C, scancel and the end of the job's time end the running program, and run() then
+    raises KeyboardInterrupt.
+
+    The signal handler does not raise it: the program may just be starting, and would go on alone.
+    """
 
     def __init__(self) -> None:
         self.asked = False
@@ -166,7 +169,7 @@ class Ending:
                 os.killpg(self.process.pid, number)
 
     def _ask(self, number: int, frame: Any) -> None:
-        """srun ends its step on SIGTERM; what does not end is killed."""
+        """Asks the program to end, and kills it END_S later. srun ends its step on SIGTERM."""
         self.asked = True
         self._signal(signal.SIGTERM)
         signal.alarm(END_S)
@@ -185,7 +188,7 @@ class Ending:
             signal.signal(number, handler)
 
     def run(self, process: subprocess.Popen[bytes]) -> int:
-        """To the program's end; its exit status."""
+        """Waits for the program's end; returns its exit status."""
         self.process = process
         if self.asked:
             self._signal(signal.SIGTERM)
@@ -203,7 +206,8 @@ def _children_s() -> float:
 
 def run_once(argv: Sequence[str], environment: Mapping[str, str], pattern: re.Pattern[str] | None,
              ending: Ending) -> Outcome:
-    """Runs it to its end, without standard input. KeyboardInterrupt if that was asked for; the program is gone then."""
+    """Runs the program to its end, without standard input. Raises KeyboardInterrupt if the user asked for an end; the
+    program has ended then."""
     with tempfile.TemporaryFile() as said:
         cpu_s, began = _children_s(), time.monotonic()
         try:
@@ -226,7 +230,7 @@ class StepUse:
 
 
 def steps_in(output: str) -> dict[str, StepUse]:
-    """sacct's lines of one job: its numbered steps."""
+    """Returns the numbered steps in sacct's lines of one job."""
     found = {}
     for line in output.splitlines():
         cells = line.split("|")
@@ -238,7 +242,7 @@ def steps_in(output: str) -> dict[str, StepUse]:
 
 
 def read_steps(job: str) -> dict[str, StepUse] | None:
-    """None: sacct does not answer."""
+    """Asks sacct for the numbered steps of a job; None if it does not answer."""
     words = ["sacct", "-P", "-n", "-j", job, "--delimiter=|", f"--format={','.join(FIELDS)}"]
     try:
         done = subprocess.run(words, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
@@ -249,14 +253,15 @@ def read_steps(job: str) -> dict[str, StepUse] | None:
 
 
 class Steps:
-    """Those of this job. expected: how many a run makes; None until the first run has shown it."""
+    """The steps of this job. expected is the number of steps that a run makes, None until the first run has ended."""
 
     def __init__(self, job: str, by_srun: bool) -> None:
         self.job, self.known, self.expected = job, set(read_steps(job) or {}) if job else set(), None if job else 0
         self.by_srun, self.problem = by_srun, ""
 
     def new(self) -> dict[str, StepUse]:
-        """The steps of the run that has just ended, all of them ended; {}: none, or sacct does not tell in time."""
+        """Returns the steps of the run that has just ended, once they have all ended in sacct; {} if the run made none,
+        or sacct does not tell in time."""
         if self.expected == 0:
             return {}
         deadline = time.monotonic() + (PATIENCE_S if self.by_srun or self.expected else PATIENCE_S / 3)
@@ -283,14 +288,14 @@ class Steps:
 
 
 def summed(values: Iterable[float | None]) -> float | None:
-    """None where one is not known, or there is none."""
+    """Returns the sum of values; None if one of them is None, or if there are none."""
     listed = list(values)
     known = [value for value in listed if value is not None]
     return sum(known) if listed and len(known) == len(listed) else None
 
 
 def with_record(run: Run, record: Record) -> Run:
-    """The run with what the record of its job says of its steps."""
+    """Adds to a run the figures of its steps in the job's record."""
     steps = {step.id: step for step in record.steps}
     mine = [steps[name] for name in run.steps if name in steps]
     if not mine or len(mine) < len(run.steps):
@@ -305,7 +310,7 @@ def with_record(run: Run, record: Record) -> Run:
 
 
 def with_records(experiment: Experiment, spool: str | None = None) -> tuple[Experiment, list[str]]:
-    """The experiment with the energies of jobs whose record is there by now, and why others have none."""
+    """Adds the energies of the records that exist by now; also returns sentences on runs without energy."""
     said: list[str] = []
     records: dict[str, Record | None] = {}
     jobs = {run.job for run in experiment.runs if run.job and run.steps and run.joules is None}
@@ -346,7 +351,7 @@ def _record(job: str, spool: str, said: list[str]) -> Record | None:
 
 
 def _other_energy(energy: Energy, job: str) -> list[str]:
-    """What the record has of the job as a whole, and of no single run."""
+    """Returns a sentence on energies that the record has only for the job as a whole."""
     parts = [f"its GPUs {scaled(energy.gpu_joules, 'J')}"] if energy.gpu_joules is not None else []
     parts += [meters_line(energy)] if energy.meters else []
     return [f"Job {job} as a whole used, by other counters, {'; '.join(parts)}."] if parts else []

@@ -1,4 +1,4 @@
-"""The answer of mpi-wait try for people: on a terminal, as a page (--html) and as a sheet (--plot)."""
+"""Writes the answer of mpi-wait try for people: on a terminal, as a page (--html) and as a sheet (--plot)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def known_measures(experiment: Experiment, found: list[Verdict]) -> list[str]:
 
 
 def _table(canvas: Canvas, experiment: Experiment, found: list[Verdict]) -> None:
-    """Transposed where it is too wide: what is measured goes down then, and the policies across."""
+    """Draws the table of policies and measures. A table that is too wide is transposed: one row a measure."""
     mean, names = baseline(experiment), known_measures(experiment, found)
     bare = [SHOWN[name](mean[name]) if name in mean else "–" for name in names]
     cells = {verdict.policy: [change(verdict.measures[name]) if name in verdict.measures else "–" for name in names]
@@ -83,7 +83,7 @@ def remarks(experiment: Experiment, found: list[Verdict]) -> list[str]:
 
 
 def show_experiment(width: int, colour: bool, utf8: bool, experiment: Experiment, ended: str) -> str:
-    """ended: why it ended, or that it was interrupted."""
+    """Returns the answer as text. `ended` says why the experiment ended; "" if nothing was run."""
     found, canvas = verdicts(experiment), Canvas(width, colour)
     runs = sum(1 for run in experiment.runs if run.round)
     spent = sum(run.wall_s for run in experiment.runs)
@@ -106,7 +106,7 @@ def show_experiment(width: int, colour: bool, utf8: bool, experiment: Experiment
 
 
 def _pictures(experiment: Experiment, found: list[Verdict]) -> list[Picture]:
-    """One for each measure that is known of a policy."""
+    """Returns a picture for each measure that is known of some policy."""
     pictures, means = [], baseline(experiment)
     for name in known_measures(experiment, found):
         rows = []

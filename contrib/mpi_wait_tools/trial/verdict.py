@@ -1,14 +1,14 @@
-"""What an experiment says of each policy: figures, a verdict, and the one sentence; what runs next, and when it is
-enough. Pure.
+"""Judges each policy of an experiment, by figures, a verdict and one sentence. Also plans the runs: the order of a
+round, and the number of rounds. Pure.
 
-Runs are paired by round, which takes out what drifts from round to round. Every policy runs once in a round, in an
-order that is drawn anew for each: what drifts within a round falls on each of them alike. A ratio is the geometric mean
-of the pairs' ratios; its interval is Student's t interval of the mean of their logarithms. With the five to thirty
-rounds that people can afford it holds the truth as often as it says (tests/unit/tools/test_try_verdict.py).
+Runs are paired by round, which removes drift between rounds. Every policy runs once in a round, in an order that is
+drawn for each round, so drift within a round hits all policies alike. A ratio is the geometric mean of the pairs'
+ratios. Its interval is Student's t interval of the mean of their logarithms. With five to thirty rounds, as many as
+people can afford, the 95 % interval holds the truth in 95 % of experiments (tests/unit/tools/test_try_verdict.py).
 
-A policy is worth its use if it saves, and if it is shown to be no slower than it may be. What an interval does not
-exclude is not concluded. The plan ends by the width of the intervals, never by what they say, which would find
-differences where there are none.
+A policy is worth its use if it saves, and if it is shown to be no slower than allowed. A conclusion needs an interval
+that excludes the opposite. The plan ends when the intervals are narrow, wherever they lie: an end that depends on where
+they lie would find differences that do not exist.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .experiment import BASELINE, Experiment, Run
 
 BOOTSTRAP_ROUNDS_MIN = 10
 BOOTSTRAP_SAMPLES = 4000
-# Student's t, two-sided 95 %, by degrees of freedom from 1 to 30: any book of tables.
+# Student's t, two-sided 95 %, for 1 to 30 degrees of freedom, from standard tables.
 _T = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )
 _NORMAL = 1.959964
 MEASURES = ("time", "figure", "cpu", "energy")
-SMALL = 0.02  # of what is used: a saving below this is small
+SMALL = 0.02  # part of the use below which a saving is small
 USE, SMALL_USE, SMALL_NOT, AVOID, UNSURE, ALIKE, FEW, FAILED = (
     "use", "small: use", "small: leave", "do not use", "unsure", "alike", "too few", "failed"
 )
@@ -41,40 +41,39 @@ _ENDINGS = {
     SMALL_USE: "little, but it costs no time that could be seen: use it",
     SMALL_NOT: "little, and it may cost time: leave it",
 }
-ROUNDS_MIN, ROUNDS_MAX = 6, 30  # where the number of rounds is not given
-NARROW = 0.01  # half an interval, of time and of CPU time
+ROUNDS_MIN, ROUNDS_MAX = 6, 30  # limits if the user gives no number of rounds
+NARROW = 0.01  # half of an interval of time or CPU time that is narrow enough
 BASELINE_FAILURES = 2
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """ratio: with the policy over without it. low, high: of its 95 % interval. noise: by how much the pairs differ by
-    themselves, the standard deviation of their ratios as a part of 1. All three are None below two rounds."""
+    """A measure with the policy over the same measure without."""
 
     ratio: float
-    low: float | None
-    high: float | None
+    low: float | None  # lower end of the 95 % interval, None below two rounds
+    high: float | None  # upper end of the 95 % interval, None below two rounds
     rounds: int
-    noise: float | None
-    bootstrap: tuple[float, float] | None = None
+    noise: float | None  # standard deviation of the pairs' ratios as a part of 1, None below two rounds
+    bootstrap: tuple[float, float] | None = None  # the interval by bootstrap_of()
 
     @property
     def half(self) -> float:
-        """Half the interval's width, in logarithms; infinite where there is none."""
+        """Half of the interval's width, in logarithms; infinite if there is no interval."""
         return math.log(self.high / self.low) / 2 if self.low and self.high else math.inf
 
     def inverse(self) -> Ratio:
-        """Of a figure of which more is better: how much slower."""
+        """Returns the ratio of slowness for a figure of which more is better."""
         other = None if self.bootstrap is None else (1 / self.bootstrap[1], 1 / self.bootstrap[0])
         low, high = (1 / self.high, 1 / self.low) if self.low and self.high else (None, None)
         return Ratio(1 / self.ratio, low, high, self.rounds, self.noise, other)
 
 
 def t_quantile(freedom: int) -> float:
-    """Two-sided 95 %; freedom is 1 at least."""
+    """Returns Student's t, two-sided 95 %, for freedom >= 1."""
     if freedom <= len(_T):
         return _T[freedom - 1]
-    # Cornish and Fisher's expansion about the normal quantile, to four digits from 30 on.
+    # Cornish and Fisher's expansion about the normal quantile: right to four digits above 30.
     z = _NORMAL
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
@@ -84,8 +83,8 @@ def _logs(pairs: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def bootstrap_of(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """A second opinion, which knows of no normal distribution: Efron's bias-corrected and accelerated interval, by
-    scipy. None where that is missing, or for few rounds."""
+    """Returns a second interval, which does not assume a normal distribution: Efron's bias-corrected and accelerated
+    bootstrap, by scipy. None if scipy is missing, or for few rounds."""
     logs = _logs(pairs)
     if len(logs) < BOOTSTRAP_ROUNDS_MIN or max(logs) == min(logs):
         return None
@@ -102,7 +101,7 @@ def bootstrap_of(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | 
 
 
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
-    """pairs: (without, with) of each round. None: no pair in which both are greater than 0."""
+    """Returns the ratio of pairs (without, with), one pair a round. None if no pair has both values above 0."""
     logs = _logs(pairs)
     if not logs:
         return None
@@ -115,33 +114,32 @@ def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
 
 
 def mean_of(values: Sequence[float]) -> float | None:
-    """The geometric mean, which belongs to ratios."""
+    """Returns the geometric mean, to go with ratios that are geometric means. None if no value is above 0."""
     positive = [value for value in values if value > 0]
     return math.exp(math.fsum(map(math.log, positive)) / len(positive)) if positive else None
 
 
 @dataclass(frozen=True)
 class Energy:
-    """Which energy there is to compare. measure: of a run, "" for none; name: what people call it; scope: what it is
-    of, as a sentence; is_measured: not by a model of a simulated node."""
+    """The energy that an experiment compares."""
 
-    measure: str = ""
-    name: str = "energy"
-    scope: str = ""
-    is_measured: bool = False
+    measure: str = ""  # argument of Run.value(), "" for none
+    name: str = "energy"  # name for people
+    scope: str = ""  # description of the parts that it counts
+    is_measured: bool = False  # False for the model of a simulated node
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """measures: those that are known of MEASURES, by name; figure as it is, more or less."""
+    """The verdict on one policy."""
 
     policy: str
     kind: str
     sentence: str
-    measures: dict[str, Ratio] = field(default_factory=dict)
+    measures: dict[str, Ratio] = field(default_factory=dict)  # known ones of MEASURES; "figure" is not inverted
 
 
-# Which energies may be compared, the widest first: what people call them, and what they are of.
+# The energies that can be compared, the widest first: (name for people, description of the parts).
 ENERGIES = {
     "board": ("energy of the node", "the whole node's, by its board's counter, with all that runs there"),
     "all": ("energy with GPUs", "that of processors and memory, and of GPUs by their own counters"),
@@ -151,11 +149,11 @@ ENERGIES = {
     "consumed": ("energy (ConsumedEnergy)", "Slurm's own ConsumedEnergy, of what the site's plugin counts"),
 }
 WITHOUT_GPUS = " without GPUs"  # as meaning/reading.py says it
-WHOLE_NODE = ("board", "processors")  # they say nothing of a job that shares its node
+WHOLE_NODE = ("board", "processors")  # useless for a job that shares its node
 
 
 def energy_of(experiment: Experiment) -> Energy:
-    """The first of ENERGIES that every round has without a policy; energies of one kind, of one source."""
+    """Returns the first of ENERGIES that every round has without a policy, and always of one kind."""
     runs = [runs[BASELINE] for runs in experiment.rounds()]
     shared = any(run.is_share for run in experiment.runs)
     for measure, (name, scope) in ENERGIES.items():
@@ -168,7 +166,7 @@ def energy_of(experiment: Experiment) -> Energy:
 
 
 def _energy(measure: str, name: str, scope: str, run: Run) -> Energy:
-    """The energy as that run has it."""
+    """Describes a measure of energy, from a run that has it."""
     of_record = run.joules is not None and measure in ("all", "energy")
     simulated = run.source == "simulated" if of_record else run.is_simulated and measure != "consumed"
     lacks = {"energy": WITHOUT_GPUS in run.parts, "processors": run.lacks_gpus, "gpus": run.lacks_gpus}
@@ -180,7 +178,7 @@ def _energy(measure: str, name: str, scope: str, run: Run) -> Energy:
 
 
 def allowance(experiment: Experiment, policy: str) -> float:
-    """By how much it may be slower: what its own words say, or what holds for all."""
+    """Returns by how much a policy may be slower: its own slowdown=, or else the experiment's allow."""
     for word in policy.split(",")[1:]:
         key, _, value = word.partition("=")
         try:
@@ -192,7 +190,7 @@ def allowance(experiment: Experiment, policy: str) -> float:
 
 
 def change(ratio: Ratio) -> str:
-    """ "−11 % (−13 … −9)"; without an interval "−11 %"."""
+    """Returns a ratio as a change: "−11 % (−13 … −9)"; without an interval "−11 %"."""
     values = [100 * (value - 1) for value in (ratio.ratio, ratio.low, ratio.high) if value is not None]
     decimals = 1 if max(abs(value) for value in values) < 9.95 else 0
 
@@ -209,7 +207,7 @@ def percent_of(part: float) -> str:
 
 
 def ended(status: int) -> str:
-    """How a program ended that did not end well."""
+    """Puts the status of a program that failed into words."""
     if status >= 0:
         return f"exit status {status}"
     try:
@@ -219,8 +217,12 @@ def ended(status: int) -> str:
 
 
 def decide(slower: Ratio, saving: Ratio | None, allow: float) -> str:
-    """slower: of the time, or of the program's own figure, more being worse. saving: of what is to be saved, None where
-    it is not known; then only time counts. Both have an interval. allow: by how much it may be slower."""
+    """Returns the kind of a verdict.
+
+    slower is the ratio of the time, or of the program's own figure, above 1 if the policy is slower. Its interval is
+    known. saving is the ratio of energy or CPU time, None if not known: then only the time counts. allow is the part of
+    1 by which the policy may be slower.
+    """
     assert slower.low is not None and slower.high is not None
     if slower.low > 1 + allow:
         return AVOID
@@ -281,7 +283,7 @@ def verdict_of(experiment: Experiment, policy: str, bootstrap: bool = False) -> 
         return Verdict(policy, FEW, sentence, measures)
     figure = measures.get("figure")
     slower = time if figure is None or figure.low is None else figure.inverse() if experiment.more_is_better else figure
-    # What a simulated node used says nothing of a real one: there CPU time, which was measured, decides.
+    # Energy of a simulated node says nothing of a real one, so the CPU time decides there, which is measured.
     saving = measures.get("energy") if energy.is_measured else None
     saved_by, saving = ("energy", saving) if saving is not None and saving.low else ("cpu", measures.get("cpu"))
     allow = allowance(experiment, policy)
@@ -301,7 +303,7 @@ def verdicts(experiment: Experiment) -> list[Verdict]:
 
 
 def baseline(experiment: Experiment) -> dict[str, float]:
-    """The geometric means without a policy, by measure."""
+    """Returns the geometric means without a policy, by measure."""
     energy, found = energy_of(experiment), {}
     for name in MEASURES:
         measure = energy.measure if name == "energy" else name
@@ -313,14 +315,15 @@ def baseline(experiment: Experiment) -> dict[str, float]:
 
 
 def order_of(experiment: Experiment, number: int) -> list[str]:
-    """Of a round's runs, always the same of one experiment."""
+    """Returns the order of the runs in a round. For one experiment and round it is always the same."""
     policies = [BASELINE, *(policy for policy in experiment.policies if not experiment.is_out(policy))]
     random.Random(f"{experiment.seed}/{number}").shuffle(policies)
     return policies
 
 
 def next_round(experiment: Experiment) -> int:
-    """A round that was interrupted is not gone on with: its runs would not be of one time."""
+    """Returns the number of the next round. An interrupted round is not continued, since its runs would be far apart in
+    time."""
     return max((run.round for run in experiment.runs), default=0) + 1
 
 
@@ -336,7 +339,7 @@ def _is_narrow(experiment: Experiment) -> bool:
 
 
 def enough(experiment: Experiment, rounds: int | None) -> str:
-    """Why no further round is needed, in words; "" if one is. rounds: how many were asked for."""
+    """Returns why no further round is needed; "" if one is. rounds is the number that the user asked for, if any."""
     done = experiment.done()
     if len(experiment.failures(BASELINE)) >= BASELINE_FAILURES:
         return "the program ended badly without a policy too, more than once"
@@ -350,6 +353,6 @@ def enough(experiment: Experiment, rounds: int | None) -> str:
 
 
 def round_s(experiment: Experiment) -> float:
-    """How long a round will take: as long as one run of each policy took so far."""
+    """Estimates the seconds that a round takes, from the mean of the runs so far."""
     spent = [run.wall_s for run in experiment.runs]
     return len(order_of(experiment, 1)) * sum(spent) / len(spent) if spent else 0.0

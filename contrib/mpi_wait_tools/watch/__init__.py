@@ -1,1 +1,3 @@
-"""A running job as its owner sees it: on each node a look at the stats segments, and one screen of all nodes."""
+"""mpi-wait report --watch: shows a running job to its owner. Reads the stats segments on each node, and draws all nodes
+on one screen. In this package a look is one such reading.
+"""

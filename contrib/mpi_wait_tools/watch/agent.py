@@ -1,9 +1,10 @@
-"""mpi-wait watch-node: what 'mpi-wait report --watch' has srun start on each node of a job.
+"""mpi-wait watch-node: prints a look a second, until its standard input ends. 'mpi-wait report --watch' has srun start
+it on each node of a job.
 
-It prints a look a second, until its standard input ends. The job's statistics are found in the descriptors of the
-user's own processes: a task of a step under a policy has MPI_WAIT_CONFIG in its environment, which names the segment's
-descriptor, device and inode, and the task that holds it; the ranks that mpirun started have inherited it. The program
-mpi-wait-segment reads the segments, as root's half does. No process is attached to or stopped.
+The command finds the stats segments in the descriptors of the user's own processes. A task of a step under a policy has
+MPI_WAIT_CONFIG in its environment. The variable names the segment's descriptor, device and inode, and the task that
+holds it; ranks that mpirun started have inherited both. The program mpi-wait-segment reads the segments, with the code
+of root's half. No process is attached to or stopped.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from .look import HERE, PROBLEM_MAX, SHOWN, Look, Waiting, line_of
 
 SUMMARY = "what 'mpi-wait report --watch' runs on the nodes of a job"
 EVERY_S = 1.0
-NICE = 10  # the ranks come first
-SEARCH_EVERY = 5  # looks: the processes of a large node are many
+NICE = 10  # lets the ranks run first
+SEARCH_EVERY = 5  # looks between two searches of the processes, since a large node has many
 
 PROCESSES_MAX, SEGMENTS_MAX = 65536, 64
 ENVIRONMENT_MAX = 1 << 21
@@ -37,29 +38,29 @@ _SEGMENT = re.compile(rb"(?:^|;)segment=([0-9]{1,9}):([0-9]{1,20}):([0-9]{1,20})
 _STEPS = {0xFFFFFFFB: "batch", 0xFFFFFFFA: "interactive", 0xFFFFFFFC: "extern"}
 
 READER = "libexec/mpi-wait/mpi-wait-segment"
-PREFIXES = ("/usr", "/opt/mpi-wait")  # of the packages, and of a build by hand
+PREFIXES = ("/usr", "/opt/mpi-wait")  # used by the packages, and by a build by hand
 
 POWERCAP = "/sys/class/powercap"
-PARTS = ("package", "dram")  # the other zones lie within a package, or around everything
+PARTS = ("package", "dram")  # other zones lie within a package, or contain all of these
 
 
-# Which segments the job has on this node.
+# The segments of the job on this node.
 
 
 @dataclass(frozen=True)
 class Segment:
-    """descriptor: open for reading; the caller closes it."""
+    """The stats segment of one step."""
 
     step: str
-    inode: tuple[int, int]
-    descriptor: int
+    inode: tuple[int, int]  # device and inode
+    descriptor: int  # open for reading; find_segments()'s caller closes it
 
 
 def _environment(pid: str) -> dict[bytes, bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             text = file.read(ENVIRONMENT_MAX)
-    except OSError:  # it has ended, or is somebody else's
+    except OSError:  # the process has ended, or belongs to another user
         return {}
     wanted = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"SLURMD_NODENAME", b"MPI_WAIT_CONFIG")
     pairs = (entry.partition(b"=") for entry in text.split(b"\0"))
@@ -77,14 +78,15 @@ def _own(uid: int) -> Iterator[str]:
 
 
 def _step_name(text: bytes) -> str:
-    """A batch script and what mpirun starts there have no step's number, or a reserved one."""
+    """Returns the step's name for SLURM_STEP_ID. A batch script, and the ranks that mpirun starts in it, have none
+    there, or a reserved number."""
     number = int(text) if text.isdigit() and len(text) < 11 else None
     return "batch" if number is None else _STEPS.get(number, str(number))
 
 
 def _opened(pids: tuple[str, str], number: int, inode: tuple[int, int]) -> int:
-    """Returns a descriptor of the process's own, or of the task that it descends from; -1 if neither has it (any more).
-    Each may have it at its number, or at its spare one."""
+    """Opens the segment through a descriptor of the process, or of the task from which it descends; -1 if neither has
+    it (any more). Each may hold it at its number, or at its spare number."""
     for pid, at in product(pids, (number, number + SPARE)):
         try:
             descriptor = os.open(f"/proc/{pid}/fd/{at}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -98,9 +100,8 @@ def _opened(pids: tuple[str, str], number: int, inode: tuple[int, int]) -> int:
 
 
 def find_segments(job: int, step: str, node: str) -> list[Segment]:
-    """
-    Returns the segments of the job's steps that run now, each once; of one step alone, if it is named. node: as slurmd
-    is called, since several may run on one machine.
+    """Returns the segments of the job's running steps, each once; with step, only that step's. node is slurmd's name of
+    this node, since several slurmds may run on one machine.
     """
     found: dict[tuple[int, int], Segment] = {}
     for pid in _own(os.getuid()):
@@ -121,28 +122,24 @@ def find_segments(job: int, step: str, node: str) -> list[Segment]:
     return [found[inode] for inode in sorted(found)]
 
 
-# What the ranks say there.
+# The ranks in the segments.
 
 
 @dataclass(frozen=True)
 class Rank:
-    """
-    One running rank, as mpi-wait-segment prints it: where it waits now ("" if it does not) and for how long, and what
-    it waited and slept since MPI_Init, in nanoseconds. rank is -1 where it is not known, task that of Slurm. launch and
-    size are the same for ranks of one world; launch is 0 where it is not known.
-    """
+    """One running rank, as mpi-wait-segment prints it. Ranks of one world have the same launch and size."""
 
-    segment: int
+    segment: int  # descriptor of its segment, as it was handed to mpi-wait-segment
     slot: int
-    rank: int
-    size: int
-    launch: int
-    task: int
-    call: str
-    open_ns: int
-    ran_ns: int
-    waited_ns: int
-    asleep_ns: int
+    rank: int  # number in its world, -1 if not known
+    size: int  # size of its world
+    launch: int  # identifies its world, 0 if not known
+    task: int  # number of its Slurm task, -1 if not known
+    call: str  # the MPI call in which the rank waits now, "" if it does not wait
+    open_ns: int  # time that it has waited in that call
+    ran_ns: int  # time since MPI_Init
+    waited_ns: int  # time waited since MPI_Init
+    asleep_ns: int  # time asleep since MPI_Init
 
 
 RANK_FIELDS = tuple(field.name for field in fields(Rank))
@@ -160,7 +157,7 @@ def _rank_of(values: dict[str, Any]) -> Rank:
 
 
 def read_ranks(host: Host, reader: str, descriptors: Sequence[int]) -> tuple[list[Rank], str]:
-    """Returns the ranks between MPI_Init and MPI_Finalize, and why some or all of them are missing, if so."""
+    """Returns the ranks between MPI_Init and MPI_Finalize, and why some or all of them are missing; "" if none is."""
     if not descriptors:
         return [], ""
     if not reader:
@@ -176,7 +173,7 @@ def read_ranks(host: Host, reader: str, descriptors: Sequence[int]) -> tuple[lis
         return [], f"the answer of '{reader}' is not understood: it is of another release"
 
 
-# What the node uses.
+# The power of the node.
 
 
 def _zones(host: Host) -> Iterator[str]:
@@ -188,11 +185,10 @@ def _zones(host: Host) -> Iterator[str]:
 
 
 class Counters:
-    """
-    The watts of this node: the packages' energy counters between two looks, where a user may read them. Since Linux
-    5.10 they are root's alone, unless the site has opened them. They count the whole node's energy, not the job's.
+    """Computes the watts of this node from the energy counters of packages and memory between two looks.
 
-    Told the time at each look, in nanoseconds of CLOCK_MONOTONIC.
+    Since Linux 5.10 only root may read these, unless the site has opened them. They count the energy of the whole node,
+    not only the job's. The caller passes the time of each look, in nanoseconds of CLOCK_MONOTONIC.
     """
 
     def __init__(self, host: Host) -> None:
@@ -220,7 +216,7 @@ class Counters:
         return max(0, used)
 
     def watts(self, now_ns: int) -> float | None:
-        """None at the first look, and where one of the counters cannot be read."""
+        """Returns the mean watts since the last call; None at the first call, or if a counter cannot be read."""
         try:
             values = self._read()
             whole = bool(self.zones) and values.keys() == self.before.keys() == set(self.zones)
@@ -232,7 +228,7 @@ class Counters:
         return used_uj * 1000 / passed_ns if whole and passed_ns > 0 else None
 
 
-# One look after the other.
+# The looks.
 
 Place = tuple[tuple[int, int], int]  # a rank's segment and slot
 
@@ -242,7 +238,8 @@ def _share(part: int, whole: int) -> float:
 
 
 def _grown(now: dict[Place, Rank], before: dict[Place, Rank]) -> tuple[float, float] | None:
-    """Of the ranks that were there at the look before: the shares of the time since in which they waited and slept."""
+    """Returns the shares of the time since the last look in which the ranks waited and slept. Counts only ranks that
+    were there at the last look; None if there are none."""
     pairs = [(rank, before[place]) for place, rank in now.items() if place in before]
     ran = sum(max(0, rank.ran_ns - old.ran_ns) for rank, old in pairs)
     if ran == 0:
@@ -262,12 +259,12 @@ def _waiting(ranks: Sequence[tuple[str, Rank]]) -> list[Waiting]:
 
 
 def _is_alone(rank: Rank) -> bool:
-    """Returns true if only its Slurm task tells this rank from others."""
+    """Returns True if only its Slurm task tells this rank from others."""
     return rank.launch == 0 and rank.size == 1 and rank.task >= 0
 
 
 def _world(ranks: Sequence[tuple[str, Rank]]) -> int:
-    """Returns the world of all these ranks, as a Look has it."""
+    """Returns the world of these ranks, for Look.world."""
     worlds = {(rank.launch, rank.size) for _, rank in ranks}
     launch, size = next(iter(worlds)) if len(worlds) == 1 else (0, 0)
     numbers = {rank.rank for _, rank in ranks}
@@ -277,7 +274,8 @@ def _world(ranks: Sequence[tuple[str, Rank]]) -> int:
 
 
 class Node:
-    """Keeps the segments open between looks, and no longer than a process of their steps may be there."""
+    """Looks at the job on this node. Keeps the segments open between looks, and searches for them anew every
+    SEARCH_EVERY looks, since steps begin and end."""
 
     def __init__(self, job: int, step: str, name: str, host: Host, reader: str) -> None:
         self.job, self.step, self.name, self.host, self.reader = job, step, name, host, reader
@@ -330,12 +328,12 @@ class Node:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", type=int, help="the job's number")
-    parser.add_argument("--step", default="", help="of this step alone")
-    parser.add_argument("--reader", default="", help="mpi-wait-segment, where it is elsewhere")
+    parser.add_argument("--step", default="", help="only this step")
+    parser.add_argument("--reader", default="", help="path of mpi-wait-segment")
 
 
 def _ends_within(seconds: float) -> bool:
-    """Returns true if standard input ends in that time; what it says otherwise is of no interest."""
+    """Returns True if standard input ends within that time. Other input is ignored."""
     end = time.monotonic() + seconds
     while True:
         ready, _, _ = select.select([0], [], [], max(0.0, end - time.monotonic()))

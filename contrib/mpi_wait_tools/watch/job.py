@@ -1,8 +1,8 @@
-"""The job that is to be watched, as squeue knows it: the caller's own, and running; and the looks of all its nodes.
+"""Asks squeue for the job to watch, which must run and be the caller's own, and collects the looks of all its nodes.
 
-The looks are one step of srun's, which ends when its standard input does. It overlaps the job's own steps, takes no CPU
-from them that it binds, is under no wait policy, and runs nothing but 'mpi-wait watch-node'. Where this process dies,
-its end of the pipe closes, and the step goes with it.
+srun starts one step for the looks, which ends with its standard input. The step overlaps the job's own steps, is bound
+to no CPU, has no wait policy, and runs only 'mpi-wait watch-node'. If this process dies, its end of the pipe closes,
+and the step ends too.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from ..text.output import Refusal
 from ..text.units import safe
 from .look import Look, look_of
 
-FIELDS = "%A|%U|%u|%D|%M|%T|%j"  # the name, which may hold anything, comes last
+FIELDS = "%A|%U|%u|%D|%M|%T|%j"  # the job's name comes last, since it may hold any character
 NODES_MAX = 1 << 20
-PENDING_MAX = 1 << 20  # of a line without an end
+PENDING_MAX = 1 << 20  # bytes that are kept of an unfinished line
 END_S = 5.0
 
 
 @dataclass(frozen=True)
 class Watched:
-    """shown: as the user named it; number: as srun takes it; ran_s: for how long it had run when squeue was asked."""
+    """The job to watch."""
 
-    shown: str
-    number: int
+    shown: str  # the job as the user named it
+    number: int  # the job's number for srun
     step: str
     nodes: int
-    ran_s: int
+    ran_s: int  # seconds that it had run when squeue answered
     name: str
 
 
 def seconds_of(text: str) -> int:
-    """squeue's time: 5:07, 1:05:07, 2-01:05:07. What is none is 0."""
+    """Returns the seconds of a time of squeue: 5:07, 1:05:07, 2-01:05:07. 0 if text is no such time."""
     match = re.fullmatch(r"(?:([0-9]{1,5})-)?(?:([0-9]{1,2}):)?([0-9]{1,2}):([0-9]{2})", text)
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0, 0)
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def _rows(host: Host, job: str) -> list[list[str]]:
-    """squeue's rows of a job; none: it knows no such job (any more)."""
+    """Returns squeue's rows of a job; [] if it knows no such job (any more)."""
     asked = host.run(["squeue", "--noheader", "--states=all", f"--jobs={job}", f"--format={FIELDS}"])
     if asked.missing:
         raise Refusal("squeue was not found: run this where Slurm's commands are")
@@ -61,13 +61,13 @@ def _rows(host: Host, job: str) -> list[list[str]]:
 
 
 def state_of(host: Host, number: int) -> str:
-    """RUNNING, COMPLETED and so on; "" where squeue knows the job no more."""
+    """Returns the job's state, such as RUNNING or COMPLETED; "" if squeue no longer knows the job."""
     rows = _rows(host, str(number))
     return rows[0][5] if rows else ""
 
 
 def ask_job(host: Host, target: Target) -> Watched:
-    """Refusal: there is nothing to watch, or it is not the caller's to watch."""
+    """Returns the job to watch. Raises Refusal if it does not run, or is not the caller's."""
     if shutil.which("srun") is None:
         raise Refusal("srun was not found: --watch starts a look on each node with it")
     rows = _rows(host, target.job)
@@ -95,19 +95,20 @@ def _srun_words(job: Watched, command: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Without the settings of a job in which this may run itself, and under no policy whatever the site's default."""
+    """Returns the environment of srun. Leaves out the variables of a job in which this process itself may run, and sets
+    the policy to off, whatever the site's default."""
     kept = {name: value for name, value in os.environ.items()
             if name == "SLURM_CONF" or not name.startswith(("SLURM_", "SBATCH_", "SALLOC_", "SRUN_"))}
     return {**kept, "MPI_WAIT_POLICY": "off"}
 
 
 class Nodes:
-    """The latest look of each node, by its name, and when it came (time.monotonic)."""
+    """Collects the looks. looks has each node's latest look, and the time.monotonic() at which it came."""
 
     def __init__(self, process: subprocess.Popen[bytes], most: int) -> None:
         self.process, self.most = process, most
         self.looks: dict[str, tuple[Look, float]] = {}
-        self.rounds = 0  # how many looks the node with the fewest has given
+        self.rounds = 0  # number of looks from the node with the fewest
         self.ended = False
         self.said = ""
         self._given: dict[str, int] = {}
@@ -131,7 +132,8 @@ class Nodes:
             self.rounds = min(self._given.values())
 
     def take(self, seconds: float) -> set[str]:
-        """Takes what comes within that time, at once if something is there; returns what else was ready, "key"."""
+        """Reads looks as soon as some are there, at latest after that time. Returns the names of other inputs that are
+        ready: "key"."""
         ready = self.selector.select(max(0.0, seconds))
         others = set()
         for key, _ in ready:
@@ -149,14 +151,14 @@ class Nodes:
         return others
 
     def why(self) -> str:
-        """What srun said last, for people."""
+        """Returns the last words of srun, for people."""
         text = self.said.replace("srun: error: ", "").replace("srun: ", "")
         return safe(text, 300) or "srun said nothing"
 
 
 @contextmanager
 def looking(job: Watched) -> Iterator[Nodes]:
-    """While the looks go on. At the end nothing of them is left."""
+    """Starts the looks, and ends them with all of their processes when the block ends."""
     command = os.path.realpath(sys.argv[0])
     try:
         process = subprocess.Popen(_srun_words(job, command), env=_environment(), start_new_session=True,
@@ -175,7 +177,7 @@ def looking(job: Watched) -> Iterator[Nodes]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The step ends by itself when its input does; else srun is asked to end it, and then killed."""
+    """Ends srun. Closes its input, with which the step ends; if it goes on, asks it to end, and then kills it."""
     if process.stdin is not None:
         process.stdin.close()
     for stop in (lambda: None, process.terminate, process.kill):

@@ -1,6 +1,6 @@
-"""mpi-wait report --watch: the caller's running job, each second anew on a terminal, once elsewhere.
+"""mpi-wait report --watch: shows the caller's running job, each second anew on a terminal, once elsewhere.
 
-The screen shows how much is waited now, per node, and which ranks have waited longest.
+The screen shows the present waiting on each node, and the ranks that have waited longest.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ NODES_PLAIN, RANKS_PLAIN = 64, 16
 ROWS_MIN = 3
 BAR_MIN, BAR_MAX = 6, 40
 STALE_S = 5.0
-START_S = 30.0  # for srun to begin on all nodes
+START_S = 30.0  # time for srun to begin on all nodes
 REDRAW_S = 1.0
-HEAR_S = 0.2  # Ctrl-C
-LOOKS_ONCE = 2  # what a second brought is between two looks
+HEAR_S = 0.2  # most delay until Ctrl-C is noticed
+LOOKS_ONCE = 2  # looks that one answer needs: figures of the last second are differences
 KEYS = "q or Ctrl-C ends this; the job goes on undisturbed"
 
 
@@ -46,29 +46,29 @@ def _seconds_text(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Screen:
-    """height: lines that there are; 0 where there is no end of them."""
+    """The output to draw on."""
 
     width: int
-    height: int
+    height: int  # number of lines, 0 for no limit
     colour: bool
     utf8: bool
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What is shown: of each node its latest look and how many seconds ago it came."""
+    """The job at the moment of a drawing."""
 
     job: Watched
     ran_s: float
-    looks: Sequence[tuple[Look, float]]
+    looks: Sequence[tuple[Look, float]]  # each node's latest look, and its age in seconds
 
     def is_one_world(self) -> bool:
-        """Returns true if all ranks, on all nodes, are known to be of one MPI_COMM_WORLD."""
+        """Returns True if all ranks, on all nodes, are known to be of one MPI_COMM_WORLD."""
         worlds = [look.world for look, _ in self.looks if look.ranks]
         return len(set(worlds)) == 1 and 0 not in worlds and (len(worlds) == 1 or HERE not in worlds)
 
     def rank_name(self, one: Waiting) -> str:
-        """ "3"; "w2:3" in the second world that is shown, if there are several; "task 3"; "?" where nobody knows."""
+        """Returns a rank's name: "3"; "w2:3" in the second of several worlds; "task 3"; "?" if it is not known."""
         if one.rank < 0:
             return f"task {one.task}" if one.task >= 0 else "?"
         worlds = list(dict.fromkeys(other.world for _, other in self.longest() if other.rank >= 0))
@@ -80,7 +80,7 @@ class Scene:
 
 
 def _shares_now(look: Look) -> tuple[float, float]:
-    """Shares of the last second; of all time at the first look."""
+    """Returns the shares of the last second that were waited and slept; at the first look, those of all time."""
     if look.waited_now is None or look.asleep_now is None:
         return look.waited, look.asleep
     return look.waited_now, look.asleep_now
@@ -148,7 +148,7 @@ def _node_row(look: Look, age_s: float, room: int, watts: bool) -> list[str | Te
 
 
 def _draw_nodes(canvas: Canvas, scene: Scene, rows: int) -> None:
-    """All of them in their order while there is room, else those that wait most."""
+    """Draws the nodes: all in their order if there is room, else those that wait most."""
     looks = sorted(scene.looks, key=lambda pair: pair[0].node)
     if len(looks) > rows:
         looks = sorted(looks, key=lambda pair: -_shares_now(pair[0])[0])[:rows]
@@ -184,7 +184,7 @@ def _draw_ranks(canvas: Canvas, scene: Scene, rows: int) -> None:
 
 
 def _draw_least(canvas: Canvas, scene: Scene) -> None:
-    """For whom the others wait, where one rank stands out, and all are of one world."""
+    """Draws the rank that waits least, for which the others wait. Draws nothing unless all ranks are of one world."""
     known = [(look.least[1], look.least[0], look.node) for look, _ in scene.looks if look.least]
     if sum(look.ranks for look, _ in scene.looks) < 2 or not known or not scene.is_one_world():
         return
@@ -194,7 +194,7 @@ def _draw_least(canvas: Canvas, scene: Scene) -> None:
 
 
 def show_watch(screen: Screen, scene: Scene, keys: str = "") -> str:
-    """keys: what the last line of a screen says of the keyboard."""
+    """Returns the screen. keys is its last line, on the keyboard; "" for none."""
     wide = screen.width >= WIDTH_TWO_COLUMNS
     top, half = Canvas(screen.width, screen.colour), (screen.width - GAP) // 2
     left, right = (Canvas(half, screen.colour), Canvas(half, screen.colour)) if wide else (top, top)
@@ -226,7 +226,7 @@ def _scene(job: Watched, began: float, nodes: Nodes) -> Scene:
 
 
 def _await_looks(nodes: Nodes, job: Watched, rounds: int) -> None:
-    """Until every node has looked so often. Without any of them there is nothing to show."""
+    """Waits until every node has sent that many looks. Raises Refusal if no node sends any."""
     end = time.monotonic() + START_S
     while nodes.rounds < rounds and not nodes.ended and time.monotonic() < end:
         nodes.take(end - time.monotonic())
@@ -252,16 +252,17 @@ def _ended_line(job: Watched) -> str:
 
 
 def _refuse_end(job: Watched, nodes: Nodes) -> None:
-    for _ in range(10):  # srun's last words come after the last look
+    for _ in range(10):  # srun may still print its errors after the last look
         nodes.take(0.05)
     if _has_ended(job):
         raise Refusal(_ended_line(job))
-    raise Refusal(f"srun has no look at the nodes of job {job.shown} any more: {nodes.why()}")
+    raise Refusal(f"srun no longer sends looks from the nodes of job {job.shown}: {nodes.why()}")
 
 
 @contextlib.contextmanager
 def _keys() -> Iterator[int | None]:
-    """Standard input, key by key; None where it is no terminal. It is put back as it was."""
+    """Lets standard input come key by key within the block, and restores it at the end. Yields its descriptor, None if
+    it is no terminal."""
     if not sys.stdin.isatty():
         yield None
         return
@@ -269,7 +270,7 @@ def _keys() -> Iterator[int | None]:
     before = termios.tcgetattr(descriptor)
     raw = termios.tcgetattr(descriptor)
     raw[3] &= ~(termios.ICANON | termios.ECHO)
-    raw[6][termios.VSUSP] = b"\0"  # a stopped command would leave its screen behind
+    raw[6][termios.VSUSP] = b"\0"  # no Ctrl-Z, since a stopped command would leave its screen behind
     raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
     termios.tcsetattr(descriptor, termios.TCSADRAIN, raw)
     try:
@@ -280,7 +281,7 @@ def _keys() -> Iterator[int | None]:
 
 @contextlib.contextmanager
 def _endings() -> Iterator[None]:
-    """Signals that end this unwind it first, so that the terminal is put back."""
+    """Turns SIGTERM and SIGHUP into SystemExit, so that the terminal is restored first."""
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
@@ -299,7 +300,7 @@ def _screen(arguments: argparse.Namespace, live: bool) -> Screen:
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[list[int]]:
-    """The Ctrl-C that came. As an exception it could come, and be lost, within what draws the screen."""
+    """Collects Ctrl-C in a list. An exception could be raised, and lost, within the code that draws the screen."""
     came: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     try:
@@ -310,7 +311,7 @@ def _interrupts() -> Iterator[list[int]]:
 
 def _go_on(nodes: Nodes, job: Watched, began: float, arguments: argparse.Namespace, live: Live,
            came: list[int]) -> bool:
-    """Shows what comes until the looks end (True), or a key or Ctrl-C says so (False)."""
+    """Draws the looks until they end (returns True), or until a key or Ctrl-C (returns False)."""
     while not nodes.ended:
         screen = _screen(arguments, True)
         text = show_watch(screen, _scene(job, began, nodes), KEYS)

@@ -1,7 +1,7 @@
-"""What one node says of the job at one moment, and the line of JSON in which it says so.
+"""A look: the state of the job on one node at one moment, and the line of JSON that carries it.
 
-A line is shorter than what srun passes on in one piece. Who reads it believes nothing: a line that is not as this
-module writes it is none, and every number in it has bounds.
+A line is so short that srun passes it on in one piece. The reader trusts nothing: it drops a line that this module
+would not write, and checks every number against bounds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 LINE_MAX = 1000  # slurmstepd cuts lines from 1024 bytes on
-SHOWN = 8  # waiting ranks of a node
+SHOWN = 8  # most waiting ranks in a look
 VERSION = 3
 HERE = 1
 PROBLEM_MAX = 200
@@ -21,41 +21,37 @@ RANKS_MAX, WORLD_MAX, SECONDS_MAX, WATTS_MAX = 1 << 24, 1 << 48, 1e9, 1e6
 
 @dataclass(frozen=True)
 class Waiting:
-    """A rank that waits: of which world (as in a Look) and step and where, for how long, and its shares of the time
-    since MPI_Init. rank: -1 where it goes by its Slurm task, which is -1 where that is not known either."""
+    """A rank that waits."""
 
-    rank: int
+    rank: int  # number in its world, -1 if it goes by its Slurm task
     step: str
-    call: str
-    seconds: float
-    waited: float
-    asleep: float
-    world: int = 0
-    task: int = -1
+    call: str  # the MPI call in which it waits
+    seconds: float  # time that it has waited in that call
+    waited: float  # waiting as a share of the time since MPI_Init
+    asleep: float  # sleep as a share of the time since MPI_Init
+    world: int = 0  # as in Look
+    task: int = -1  # number of its Slurm task, -1 if not known
 
 
 @dataclass(frozen=True)
 class Look:
-    """
-    segments: of how many steps there are statistics. waiting: how many of the ranks wait now. waited, asleep: shares
-    of the ranks' time since MPI_Init; waited_now, asleep_now: since the look before, None in the first. least: who
-    waits least, and the share of its time, None without ranks. world: what only these ranks and those of other nodes in
-    the same MPI_COMM_WORLD have; 0: they are of several, or that is not known; HERE: they are a whole one, of which no
-    more is known. watts: the node's, None where its counters cannot be read or this is the first look. problem: why the
-    statistics, or some of them, could not be read; else "".
+    """The state of the job on one node.
+
+    world is equal on all nodes whose ranks share an MPI_COMM_WORLD. 0: the ranks are of several, or that is not known.
+    HERE: they form a whole one, on this node alone.
     """
 
     node: str
-    segments: int = 0
+    segments: int = 0  # number of steps with statistics
     ranks: int = 0
-    waiting: int = 0
-    waited: float = 0.0
-    asleep: float = 0.0
-    waited_now: float | None = None
-    asleep_now: float | None = None
-    least: tuple[int, float] | None = None
+    waiting: int = 0  # number of ranks that wait now
+    waited: float = 0.0  # share of the ranks' time since MPI_Init
+    asleep: float = 0.0  # share of the ranks' time since MPI_Init
+    waited_now: float | None = None  # share of the time since the last look, None in the first
+    asleep_now: float | None = None  # share of the time since the last look, None in the first
+    least: tuple[int, float] | None = None  # the rank that waits least, and its share; None without ranks
     world: int = 0
-    watts: float | None = None
+    watts: float | None = None  # the node's power, None in the first look, or if a counter cannot be read
     simulated: bool = False
     problem: str = ""
     longest: Sequence[Waiting] = field(default_factory=tuple)
@@ -66,7 +62,7 @@ def _short(number: float | None) -> float | None:
 
 
 def line_of(look: Look) -> str:
-    """With as many of the waiting ranks as there is room for."""
+    """Returns the line of a look, with as many of the waiting ranks as there is room for."""
     values: dict[str, Any] = {"v": VERSION, **vars(look)}
     for name in ("waited", "asleep", "waited_now", "asleep_now", "watts"):
         values[name] = _short(values[name])
@@ -150,7 +146,7 @@ def _look(values: dict[str, Any]) -> Look:
 
 
 def look_of(line: str) -> Look | None:
-    """None: that is no line of ours; a prolog may print, too."""
+    """Returns the look in a line; None if it is none of ours: a prolog may print too."""
     if len(line) > LINE_MAX or not line.startswith("{"):
         return None
     try:
