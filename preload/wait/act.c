@@ -13,9 +13,7 @@
 #define LANDED_REST_NS 1000 /* pause between two polls after the landing: a message is found that much later */
 #define LOCKED_NS      UINT64_C(3000000) /* a wait without a nap for so long, because of the lock, is reported */
 #define CLOCK_BACK_NS  UINT64_C(1000000) /* time until a core at its lowest frequency runs at full speed again */
-#define PROBE_EVERY                                                                                                   \
-	16 /* one wait in so many probes: a yield costs a quarter of a microsecond, an unnoticed shared core far more \
-	    */
+#define PROBE_EVERY    16 /* one wait in so many probes: a yield costs 0.25 us, a missed shared core far more */
 
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
 {
@@ -308,7 +306,7 @@ static void act(struct wait *wait, uint32_t hook)
 	action_learn(wait, action, choice, began_ns);
 }
 
-/* Returns true if the wait lasts long enough by forecast to lower the core, and to raise it before the landing. */
+/* Returns true if the forecast landing is far enough to lower the core at once, and to raise it before the landing. */
 static bool lasts_by_forecast(const struct wait *wait, bool low)
 {
 	uint64_t landing_ns = wait->plan.landing_ns;

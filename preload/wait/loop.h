@@ -7,8 +7,8 @@
  * clock at entry and exit: LOOP_OWN_NS or more between an exit and the next entry mean work of its own. After that each
  * entry is an idle poll of a wait. The poll may spend time as in any other call, and asks for the program only then, so
  * that a message that came meanwhile is found at once. The wait ends when a flag comes true, at another MPI call, and
- * with work between two calls. Such work means gaps of more than LOOP_GAPS_NS in all plus a LOOP_GAPS_SHARE of the wait
- * so far. Smaller gaps are the kernel's tick and other interrupts, of some 10 µs each.
+ * with work between two calls. Such work means gaps of more than LOOP_GAPS_NS in all plus 1/LOOP_GAPS_SHARE of the
+ * wait so far. Smaller gaps are the kernel's tick and other interrupts, of some 10 µs each.
  *
  * Invariant: with polls=0 none of this is done. The thread undoes what the wait changes in it before the program goes
  * on, since the program may leave its loop without another call. The program may also look for something else than
