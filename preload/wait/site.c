@@ -19,7 +19,7 @@
 /* Weak, so that the library also loads with a C library without backtrace. */
 #pragma weak backtrace
 
-/* Identities of the modules, by index in the slot's table; NULL: the entry is being written. */
+/* Identities of the modules, by index in the slot's table; NULL: free, or being written. */
 static const void *identities[MPIWAIT_MODULES];
 
 /* Returns true for MPI's layers for Fortran and C++, in which all calls of a function come from one callsite. */
@@ -56,7 +56,7 @@ static uint16_t module_number(const struct module *module)
 	return (uint16_t)(index + 1);
 }
 
-/* Fills a new entry. The module is written last: a reader tells from it that the entry is complete. */
+/* Fills a new entry. The module is written last: a reader that sees the module sees the rest of the entry too. */
 static void site_fill(struct mpiwait_site *site, uint32_t row, uintptr_t address)
 {
 	struct module module;
