@@ -12,8 +12,8 @@
 #define EVENT_REST_NS   UINT64_C(1000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
 #define OTHERS_SHARE    256 /* divisor of a wait: other threads' CPU time below this part is an error of the readings */
-#define PACE_NS         1000 /* first guess of the gap between idle polls; below: of the gap after a doze */
-#define PACE_DOZED_NS   2000
+#define PACE_NS         1000 /* first guess of the gap between idle polls */
+#define PACE_DOZED_NS   2000 /* first guess of the gap after a doze */
 
 __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
 

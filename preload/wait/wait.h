@@ -57,7 +57,7 @@ struct wait_loop {
 	bool open;        /* true while the loop waits */
 };
 
-/* What was done before a call (presleep.h): nothing, its plan was opened, or the rank slept as well. */
+/* The step before a call (presleep.h): none, its plan was opened, or the rank slept as well. */
 enum presleep { PRESLEEP_NONE, PRESLEEP_OPEN, PRESLEEP_SLEPT };
 
 struct wait {
