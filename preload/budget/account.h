@@ -4,11 +4,11 @@
  *
  * The measure: a call that repeats has a period, the time from one of its ends to the next. The account adds up the
  * periods of calls in which sleeping was allowed, and takes off the periods of the same calls in looks
- * (contract/looks.h), in which no rank sleeps. The rest is what sleeping costs, whichever rank slept. Each period is
- * cut at a quarter beside what is usual, so that a hiccup of the machine counts little. Rare naps that end later than
- * that cost more than is measured. A call is charged at once, against the looks before it. The next look corrects the
- * charge: half of the change from look to look is taken for the program's own, up to all that was charged. Calls that
- * repeat at the same time measure the same loss, so the loss is divided by their number.
+ * (contract/looks.h), in which no rank sleeps. The difference is what sleeping costs, whichever rank slept. Each period
+ * is cut at a quarter beside what is usual, so that a hiccup of the machine counts little. Rare naps that end later
+ * than that cost more than is measured. A call is charged at once, against the looks before it. The next look corrects
+ * the charge: half of the change from look to look is taken for the program's own, up to all that was charged. Calls
+ * that repeat at the same time measure the same loss, so the loss is divided by their number.
  *
  * The law: at each time T after the opening,
  *

@@ -5,10 +5,10 @@
  * A thread waits if it asks again and again, from the same few callsites, in vain, with no work of its own in between.
  * The first LOOP_CALLS such calls in a row cost nothing but their count. In the next LOOP_CALLS the thread reads the
  * clock at entry and exit: LOOP_OWN_NS or more between an exit and the next entry mean work of its own. After that each
- * entry is an idle poll of a wait. The poll may spend time as in any other call, and asks for the program only then, so
+ * entry is an idle poll of a wait. The poll may spend time as in any other call. The program's call itself follows, so
  * that a message that came meanwhile is found at once. The wait ends when a flag comes true, at another MPI call, and
- * with work between two calls. Such work means gaps of more than LOOP_GAPS_NS in all plus 1/LOOP_GAPS_SHARE of the
- * wait so far. Smaller gaps are the kernel's tick and other interrupts, of some 10 µs each.
+ * with work between two calls. Such work means gaps of more than LOOP_GAPS_NS in all plus 1/LOOP_GAPS_SHARE of the wait
+ * so far. Smaller gaps are the kernel's tick and other interrupts, of some 10 µs each.
  *
  * Invariant: with polls=0 none of this is done. The thread undoes what the wait changes in it before the program goes
  * on, since the program may leave its loop without another call. The program may also look for something else than
