@@ -3,10 +3,10 @@
  */
 #include "preload/budget/account.h"
 
-#define CHANGED        9.0  /* square of how many standard errors a look must differ by to begin anew */
-#define MEMORY         32.0 /* periods that the mean remembers, and looks in which the error fades */
+#define CHANGED        9.0  /* squared number of standard errors by which a look must differ to begin anew */
+#define MEMORY         32.0 /* periods that the mean remembers; looks over which the error fades */
 #define COVER_FADES_NS UINT64_C(4000000000)
-#define TRY_NS         500000.0 /* what may be lost in a try after a pause, beside its share of the time */
+#define TRY_NS         500000.0 /* loss that a try may make, beside its part of the time's allowance */
 #define PAUSE_MOST     4096u
 
 static double limit(double value, double most)
@@ -14,7 +14,7 @@ static double limit(double value, double most)
 	return value > most ? most : value < -most ? -most : value;
 }
 
-/* By Newton's way, since libm is not linked. */
+/* Newton's method: libm is not linked. */
 static double root(double square)
 {
 	double guess = square > 1 ? square : 1;
@@ -34,7 +34,7 @@ double account_allowed(const struct account *account, uint64_t now_ns)
 	return allowance_ns(now_ns - account->opened_ns, account->slowdown_ppm);
 }
 
-/* Returns how much more may be lost because the measure has an error. */
+/* Returns how much loss the account overlooks because the measure has an error. */
 static double forgiven(const struct account *account)
 {
 	return account->error_ns < TRY_NS ? account->error_ns : TRY_NS;
@@ -69,7 +69,7 @@ uint64_t account_room(const struct account *account, uint64_t now_ns)
 	return left_ns > 0 ? (uint64_t)left_ns : 0;
 }
 
-/* A kind of calls is charged now for that time. */
+/* Notes that a kind of calls is charged now for period_ns. */
 static void cover(struct account *account, double period_ns, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - account->since_ns;
@@ -83,7 +83,7 @@ static void cover(struct account *account, double period_ns, uint64_t now_ns)
 	account->covered_ns += period_ns;
 }
 
-/* How many kinds of calls are charged at the same time. */
+/* Returns how many kinds of calls are charged at the same time, at least 1. */
 static double kinds(const struct account *account, uint64_t now_ns)
 {
 	double many = account->covered_ns / (double)(now_ns - account->since_ns + 1);
@@ -91,7 +91,10 @@ static double kinds(const struct account *account, uint64_t now_ns)
 	return many > 1 ? many : 1;
 }
 
-/* A loss beyond what a try may lose begins a pause, and so do periods that no nap can have shortened. */
+/*
+ * Begins a pause if the try has lost more than it may, or if so many periods in a row were cut that the program may
+ * have changed.
+ */
 static void check(struct account *account, const struct account_periods *periods, uint64_t now_ns)
 {
 	bool failed = try_room(account, now_ns) <= 0;
@@ -107,7 +110,7 @@ static void check(struct account *account, const struct account_periods *periods
 		account->pause *= 4;
 }
 
-/* The middle one of a look's periods. */
+/* Returns the median of the samples. */
 static double middle(const struct account_periods *periods)
 {
 	for (uint32_t i = 0; i < periods->count; i++) {
@@ -140,7 +143,7 @@ static struct look look_sum(const struct account_periods *periods)
 	return (struct look){middle_ns + sum / n, n > 1 ? (square - sum * sum / n) / (n - 1) : 0};
 }
 
-/* Whether the look is of other periods than those before it. */
+/* Returns true if the look's periods differ from those before it. */
 static bool is_changed(const struct account_periods *periods, struct look look)
 {
 	double more_ns = look.mean_ns - periods->usual_ns, least_ns = periods->usual_ns / 64;
@@ -149,7 +152,7 @@ static bool is_changed(const struct account_periods *periods, struct look look)
 	return periods->count >= ACCOUNT_KNOWN && more_ns * more_ns > CHANGED * square + least_ns * least_ns;
 }
 
-/* What is usual begins anew with that look. */
+/* Takes the look's periods as the usual ones and forgets those before. */
 static void begin_anew(struct account_periods *periods, struct look look)
 {
 	bool more = periods->weight == 0 || look.variance > periods->variance;
@@ -159,7 +162,7 @@ static void begin_anew(struct account_periods *periods, struct look look)
 	periods->weight = (float)periods->count;
 }
 
-/* Takes back so much of what was charged since the look before. */
+/* Takes back shift_ns of what was charged since the look before. many: kinds of calls that share the loss. */
 static void correct(struct account *account, struct account_periods *periods, double shift_ns, double many)
 {
 	account->spent_ns -= shift_ns / many;
@@ -168,7 +171,7 @@ static void correct(struct account *account, struct account_periods *periods, do
 	periods->strayed = 0;
 }
 
-/* The latest look of this kind is over: it tells what is usual, and corrects what was charged since the one before. */
+/* Ends the latest look of this kind: learns the usual period, and corrects what was charged since the look before. */
 static void look_end(struct account *account, struct account_periods *periods, double many)
 {
 	struct look look = look_sum(periods);
@@ -189,7 +192,7 @@ static void look_end(struct account *account, struct account_periods *periods, d
 	correct(account, periods, shift_ns, many);
 }
 
-/* Ends the look that the samples are of. Drops those of a pause that was over before they told anything. */
+/* Ends the look that the samples are from. Drops the samples of a pause that ended before they told anything. */
 static void samples_end(struct account *account, struct account_periods *periods, uint64_t now_ns)
 {
 	if (periods->window == UINT64_MAX && account_strayed(periods))

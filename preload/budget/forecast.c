@@ -10,11 +10,11 @@
 #define EXIT_FIRST_NS UINT64_C(30000)
 #define EXIT_STEPS    32u
 #define TAIL_ONE      64u
-#define BACK_LEAST    16u  /* of the margin: what a call that was in time gives back, with two ranks ... */
-#define BACK_MOST     512u /* ... and with 64 or more */
+#define BACK_LEAST    16u  /* divisor of the margin for what a call in time gives back, with two ranks */
+#define BACK_MOST     512u /* the same divisor, with 64 ranks or more */
 #define TAIL_NS       2000u
-#define LEVEL_NS      2250u /* a level of a tree of ranks takes so long to pass on what has come */
-#define CLASS_FIRST   15    /* naps of less than 32 us; each class is four times as long */
+#define LEVEL_NS      2250u /* time that one level of a tree of ranks takes to pass on what has come */
+#define CLASS_FIRST   15    /* log2 of the first class's limit in ns: 32 us; each class is four times as long */
 
 uint64_t forecast_site(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer)
 {
@@ -39,7 +39,7 @@ static unsigned class_of(uint64_t ask_ns)
 	return class < FORECAST_CLASSES ? class : FORECAST_CLASSES - 1;
 }
 
-/* A class that has not been measured is like the next shorter one. */
+/* A class without a measurement takes that of the next shorter class. */
 uint64_t forecast_exit_ns(const struct forecast *forecast, uint64_t ask_ns)
 {
 	for (unsigned class = class_of(ask_ns) + 1; class -- > 0;)
@@ -62,7 +62,7 @@ uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns)
 	return ask_ns - short_ns;
 }
 
-/* A running quantile: one sample in TAIL_ONE is larger. */
+/* Moves a running quantile: one sample in TAIL_ONE is larger. */
 static void tail_learn(uint64_t *tail_ns, uint64_t over_ns)
 {
 	uint64_t known_ns = *tail_ns != 0 ? *tail_ns : FORECAST_SHORT_NS, unit_ns = known_ns / (2 * TAIL_ONE) + 1;
@@ -73,7 +73,9 @@ static void tail_learn(uint64_t *tail_ns, uint64_t over_ns)
 		*tail_ns = known_ns - (known_ns > unit_ns ? unit_ns : 0);
 }
 
-/* The first nap of a class counts for what is known of the shorter class at most: the kernel may end one late. */
+/*
+ * The first nap of a class counts at most for what is known of the shorter class: the kernel may end a single nap late.
+ */
 void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_ns)
 {
 	uint64_t *exit_ns = &forecast->exit_ns[class_of(ask_ns)], known_ns = forecast_exit_ns(forecast, ask_ns);
@@ -98,7 +100,7 @@ static uint64_t key_of(const struct forecast *forecast)
 	return hash_add(hash_add(0, forecast->site), forecast->previous) | 1;
 }
 
-/* How many periods the open call is behind the same one's end before; 0: that is not known. */
+/* Returns how many periods passed since the same call ended before, 0 if unknown. */
 static uint32_t periods_since(const struct forecast *forecast, const struct forecast_entry *entry)
 {
 	uint32_t calls = forecast->number - entry->number;
@@ -106,8 +108,10 @@ static uint32_t periods_since(const struct forecast *forecast, const struct fore
 	return entry->ended_ns != 0 && entry->stride != 0 && calls % entry->stride == 0 ? calls / entry->stride : 0;
 }
 
-/* Measures the thread's own time since the open call ended before, without its waits in other calls. In a job whose
- * steps become shorter each rank sees that at once, and no rank's nap can hide it. */
+/*
+ * Measures the thread's own work since the open call ended before, without its waits in other calls. When a job's steps
+ * become shorter, each rank sees that at once: no rank's nap can hide it.
+ */
 static void work_open(struct forecast *forecast)
 {
 	static const struct forecast_entry none;
@@ -149,7 +153,7 @@ void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, ui
 	work_open(forecast);
 }
 
-/* In place of the one that was not used for longest. */
+/* Replaces the entry that was not used for longest. */
 static struct forecast_entry *entry_make(struct forecast *forecast)
 {
 	uint64_t key = key_of(forecast);
@@ -183,7 +187,7 @@ static uint32_t least(const struct forecast_ends *ends)
 	return least;
 }
 
-/* How far the ends lie apart, but for the latest of them. */
+/* Returns how far the ends lie apart, without the latest one of them. */
 static uint32_t spread(const struct forecast_ends *ends)
 {
 	uint32_t most = 0, second = 0;
@@ -199,7 +203,7 @@ static uint32_t spread(const struct forecast_ends *ends)
 	return second - least(ends);
 }
 
-/* From when the ends count that are kept as times since the end before; 0: they do not tell more than the others. */
+/* Returns the time that the ends of the second clock count from, 0 if that clock tells no more than the first. */
 static uint64_t since_origin(const struct forecast *forecast)
 {
 	const struct forecast_entry *entry = forecast->entry;
@@ -246,8 +250,10 @@ uint64_t forecast_margin_ns(const struct forecast *forecast)
 	return forecast->entry->margin_ns;
 }
 
-/* Before a margin has shrunk, which takes that periods are compared, an end when it was expected tells more than the
- * shortest time so far. */
+/*
+ * Returns true if the call ended when it was expected. A margin shrinks only once periods are compared; until then an
+ * expected end tells more than the shortest time so far.
+ */
 static bool is_expected(const struct forecast *forecast, uint64_t aimed_ns, uint64_t ended_ns)
 {
 	uint64_t margin_ns = forecast->entry->margin_ns;
@@ -287,7 +293,10 @@ static void end_keep(struct forecast_ends *ends, uint32_t at)
 	ends->count = (uint8_t)(ends->count + (ends->count < FORECAST_ENDS));
 }
 
-/* Learns how many calls of the function lie between two ends. Returns how many periods passed since the end before. */
+/*
+ * Learns how many calls of the function lie between two ends. Returns how many periods passed since the end before, 0
+ * if unknown.
+ */
 static uint32_t stride_learn(const struct forecast *forecast, struct forecast_entry *entry)
 {
 	uint32_t calls = forecast->number - entry->number, periods = periods_since(forecast, entry);
@@ -324,7 +333,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	}
 	if (is_first || (entry->wait.count > 0 && wait + margin < least(&entry->wait)))
 		end_keep(&entry->wait, wait);
-	/* One of several periods at least was as short as they are in the mean. */
+	/* At least one of several periods was as short as their mean. */
 	since = periods > 1 ? since / periods : since;
 	if (periods != 0 && (is_first || (entry->since.count > 0 && since + margin < least(&entry->since))))
 		end_keep(&entry->since, since);
@@ -364,7 +373,7 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked};
 }
 
-/* Keeps the latest ends alone. */
+/* Keeps only the latest FORECAST_KNOWN ends. */
 static void ends_renew(struct forecast_ends *ends)
 {
 	struct forecast_ends before = *ends;

@@ -12,7 +12,7 @@
 #define HOLD_NS        UINT64_C(50000)
 #define HOLD_SIGNS     2u
 
-/* 1/128 of the wait, once that is more than the policy's; at most four times as much as that. */
+/* Returns the largest budget: the policy's, or 1/128 of the wait if that is more, up to four times the policy's. */
 static uint64_t max_of(const struct ladder_policy *policy, uint64_t waited_ns)
 {
 	uint64_t share_ns = waited_ns / LADDER_LONG_SHARE, most_ns = LADDER_LONG_MOST * policy->max_ns;
@@ -34,7 +34,7 @@ uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns)
 	return budget_ns < max_ns ? budget_ns : max_ns;
 }
 
-/* What is well above the usual, and far above it: so many times as long, and longer than that. */
+/* A gap is well above the usual if it exceeds near_ns and near_factor times the usual, and far above it likewise. */
 struct gap_rule {
 	uint64_t near_factor, near_ns, far_factor, far_ns;
 	uint32_t far_window;
@@ -101,7 +101,10 @@ static bool rung_rests(struct ladder_latency *latency, const struct ladder_polic
 	return false;
 }
 
-/* Whether half of the budget covers its exit latency. One that is not used any more cannot learn that it is better. */
+/*
+ * Returns true if half of the budget covers the rung's exit latency. Puts a rung that has not fitted for as long as a
+ * bench on probation: an unused rung cannot learn that it has become better.
+ */
 static bool rung_fits(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t budget_ns,
                       uint64_t now_ns)
 {
@@ -119,7 +122,10 @@ static bool rung_fits(struct ladder_latency *latency, const struct ladder_policy
 	return true;
 }
 
-/* The deepest rung that the message ends, where that is proven. A capped call holds something that others wait for. */
+/*
+ * Chooses the deepest rung that the message ends. A capped call never gets here: it holds something that others wait
+ * for.
+ */
 static bool woken_choose(struct ladder *ladder, const struct ladder_policy *policy, const struct ladder_moment *moment,
                          struct ladder_action *ret_action)
 {
@@ -164,9 +170,11 @@ struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_poli
 	return action;
 }
 
-/* Up nine units or down one: in balance where one in ten is above. A unit is a 256th: steady, yet
- * it follows the node within some hundred naps. Of a shared core the other end counts, and in larger steps: a rung that
- * is late by itself shall be found out as soon. */
+/*
+ * Moves up by nine units or down by one: in balance where one sample in ten is above. A unit is a 256th: steady, yet it
+ * follows the node within some hundred naps. For a shared core the other end of the distribution counts, and in larger
+ * steps, so that a rung that is late by itself is found out as soon.
+ */
 static void percentile_move(struct ladder_latency *latency, uint64_t sample_ns, bool shared)
 {
 	uint64_t unit = latency->exit_ns / 256 + 1;

@@ -1,9 +1,9 @@
 /*
- * From forecast, look and account to what a thread does. The picture stands in plan.h.
+ * Turns forecast, look and account into advice for the thread. The picture stands in plan.h.
  */
 #include "preload/budget/plan.h"
 
-#define LOOK_PART 16u /* of a long wait: what is polled in a look */
+#define LOOK_PART 16u /* divisor of a long wait: this part of it is polled in a look */
 
 void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
                 uint64_t slowdown_ppm, uint64_t now_ns)
@@ -13,14 +13,14 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
 	looks_open(&plan->looks, seed, now_ns);
 }
 
-/* Returns true if a pause is to tell how the open call waits when nobody sleeps. */
+/* Returns true if this pause shall show how long the open call waits when nobody sleeps. */
 static bool is_doubted(const struct plan *plan)
 {
 	return plan->forecasts && plan->forecast->entry &&
 	       account_doubts(&plan->account, &plan->forecast->entry->periods);
 }
 
-/* Returns a number that tells the look, or the pause as one, at that time from others; 0: it is in none. */
+/* Returns a number that is unique to the look at that time, or to the pause that serves as one; 0: it is in neither. */
 static uint64_t look_at(const struct plan *plan, uint64_t now_ns)
 {
 	if (is_doubted(plan))
@@ -51,7 +51,7 @@ static bool is_compared(const struct plan *plan)
 	return plan->forecasts && plan->forecast->entry && account_knows(&plan->forecast->entry->periods);
 }
 
-/* Something came: in the latest nap, if no empty polls have shown since that it did not. */
+/* Charges the latest nap for what has come, unless empty polls have shown since that nothing came in it. */
 static void nap_end(struct plan *plan)
 {
 	uint64_t nap_ns = plan->woke_ns - plan->empty_ns, cost_ns = nap_ns;
@@ -77,14 +77,16 @@ void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
 	nap_end(plan);
 }
 
-/* Whether the end of the open call is to be seen awake: in a look, after two late ones, and as long as few are known.
+/*
+ * Returns true if the thread shall be awake when the open call ends: in a look, after two late ends or with shorter
+ * work, and while few ends are known.
  */
 static bool is_watched(const struct plan *plan, uint64_t now_ns)
 {
 	return looks_at(&plan->looks, now_ns) || forecast_doubts(plan->forecast) || !forecast_knows(plan->forecast);
 }
 
-/* When the nap of a known call is to end; 0: there is nothing to sleep for. */
+/* Returns when the nap of a known call shall end, 0 if there is nothing to sleep for. */
 static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_ns)
 {
 	const struct forecast *forecast = plan->forecast;
@@ -100,8 +102,9 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
 }
 
 /*
- * Not into a look, nor for longer than the account allows: of calls that are compared, any nap within its limit. A call
- * that is not compared is slept through in halves of the way, so that a late end is charged the last of them alone.
+ * Limits a nap: it may not last into a look, nor longer than the account allows. A call that is compared may take any
+ * nap up to the kept limit. A call that is not compared naps half of the way each time, so that a late end is charged
+ * the last nap alone.
  */
 static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now_ns, uint64_t most_ns)
 {
@@ -124,7 +127,7 @@ static struct plan_step step_plain(enum plan_advice advice)
 	return (struct plan_step){.advice = advice};
 }
 
-/* A nap that aims at that end, or none. */
+/* Advises a nap that aims at that end, or to poll if such a nap would be too short. */
 static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_t now_ns, uint64_t most_ns)
 {
 	uint64_t landing_ns = landing(plan, end_ns, now_ns);
@@ -142,7 +145,7 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
 }
 
-/* Nothing is known to come. */
+/* Advises where no end is known to come. */
 static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 {
 	if (looks_at(&plan->looks, now_ns))
@@ -151,7 +154,10 @@ static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 	return step_plain(PLAN_LADDER);
 }
 
-/* One or two ends are known: most of a long wait may be slept through, and the rest by the ladder. */
+/*
+ * Advises where fewer ends are known than a forecast takes: most of a long wait may be slept through, and the ladder
+ * takes the rest.
+ */
 static struct plan_step step_first(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
 	uint64_t end_ns = plan->forecast->began_ns + forecast_least_ns(plan->forecast);
@@ -198,7 +204,7 @@ void plan_woke(struct plan *plan, struct plan_nap nap)
 		forecast_woke(plan->forecast, nap.ask_ns, nap.woke_ns - nap.began_ns);
 }
 
-/* The record's counts of a call that has ended. */
+/* Counts a call that has ended, for the record. */
 static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 {
 	const struct account *account = &plan->account;
@@ -217,7 +223,7 @@ static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 	lane->cost_windows = account->windows;
 }
 
-/* The account learns the period of a call that ended; the margin grows by what it measures. */
+/* Makes the account learn the period of a call that ended, and widens the margin if a loss was measured. */
 static void period_learn(struct plan *plan, struct forecast_passed passed, uint64_t now_ns)
 {
 	struct forecast_entry *entry = plan->forecast->entry;
@@ -234,7 +240,7 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
 	if (account->paused && !paused)
 		forecast_widen(entry);
-	/* One that is longer than the one before it may have been held up. */
+	/* A period that is longer than the one before it may have been held up. */
 	looks_step(&plan->looks, period_ns < entry->period_ns ? period_ns : entry->period_ns, now_ns);
 	entry->period_ns = period_ns;
 }

@@ -1,6 +1,5 @@
 /*
- * What a waiting thread does until the next poll: the choice between forecast and ladder, its payment, and the doing.
- * Its invariant stands in act.h.
+ * Chooses between forecast and ladder, checks that the account can pay, and acts. The invariant stands in act.h.
  */
 #include "preload/wait/act.h"
 
@@ -8,13 +7,13 @@
 #include "preload/rung/event.h"
 
 #define YIELD_OWN_NS   1500 /* a yield that takes longer has let somebody else run */
-#define SHARED_CREDIT  64   /* quick yields in a row after which the core counts as ours again */
+#define SHARED_CREDIT  64   /* quick yields in a row after which the core counts as the thread's own again */
 #define TRY_EVERY      8
-#define LOCK_SHARE     64   /* of a wait for a lock: its cap, once that is more than the policy's */
-#define LANDED_REST_NS 1000 /* between two polls after the landing: what comes meanwhile is found that much later */
-#define LOCKED_NS      UINT64_C(3000000) /* without a nap because of the lock: long enough to be told */
-#define CLOCK_BACK_NS  UINT64_C(1000000) /* until a core that was lowered runs at full speed again */
-#define PROBE_EVERY    16                /* waits: a yield costs a quarter of a microsecond, a shared core everything */
+#define LOCK_SHARE     64   /* divisor of a wait for a lock: its cap, once that is more than the policy's */
+#define LANDED_REST_NS 1000 /* pause between two polls after the landing: a message is found that much later */
+#define LOCKED_NS      UINT64_C(3000000) /* a wait without a nap for so long, because of the lock, is reported */
+#define CLOCK_BACK_NS  UINT64_C(1000000) /* time until a core at its lowest frequency runs at full speed again */
+#define PROBE_EVERY    16 /* one wait in so many probes: a yield costs 0.25 us, a missed shared core far more */
 
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
 {
@@ -34,7 +33,7 @@ static uint32_t rungs_now(void)
 	return __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED);
 }
 
-/* Returns true if the runtime's lock has kept this wait from napping for long. */
+/* Returns true if the runtime's lock has long kept this wait from napping. */
 static bool lacks_naps(const struct wait *wait)
 {
 	uint64_t since_ns = wait->unlocked_ns > wait->first_ns ? wait->unlocked_ns : wait->first_ns;
@@ -42,7 +41,10 @@ static bool lacks_naps(const struct wait *wait)
 	return wait->last_ns - since_ns >= LOCKED_NS && rungs_now() & 1u << MPIWAIT_RUNG_NAP;
 }
 
-/* Nothing naps under the runtime's lock once a second thread has called MPI: a nap would keep that thread out. */
+/*
+ * Returns true if the thread must not nap, since it holds the runtime's lock and a second thread has called MPI: a nap
+ * would keep that thread out. Reports waits that lack naps for that reason.
+ */
 static bool hook_is_locked(struct wait *wait, uint32_t hook)
 {
 	if (!wait_is_locked(hook)) {
@@ -55,8 +57,8 @@ static bool hook_is_locked(struct wait *wait, uint32_t hook)
 }
 
 /*
- * How long a sleep may last that a message ends. Until that is proven, one wait in TRY_EVERY tries it, and is late by
- * the largest budget if it was wrong to.
+ * Returns how long a sleep may last that a message ends, 0 if there is none. Until such sleeps are proven, one wait in
+ * TRY_EVERY tries one. A failed try is late by the largest budget.
  */
 static uint64_t woken_most_ns(const struct wait *wait)
 {
@@ -67,7 +69,10 @@ static uint64_t woken_most_ns(const struct wait *wait)
 	return wait->waits % TRY_EVERY == 0 ? process.policy.max_ns : 0;
 }
 
-/* A lock that is held for long is not asked for by a rank that is in a hurry. */
+/*
+ * Returns the cap for a wait for a lock. It grows with the wait: a rank in a hurry does not ask for a lock that is held
+ * for long.
+ */
 static uint64_t lock_cap_ns(uint64_t waited_ns)
 {
 	uint64_t share_ns = waited_ns / LOCK_SHARE;
@@ -75,7 +80,7 @@ static uint64_t lock_cap_ns(uint64_t waited_ns)
 	return share_ns > process.config.rma_ns ? share_ns : process.config.rma_ns;
 }
 
-/* What a forecast says of the moment. */
+/* The forecast's choice for one moment. */
 enum choice { CHOICE_NONE, CHOICE_NAP, CHOICE_BY_MESSAGE, CHOICE_REST };
 
 enum mpiwait_rung wait_rung_timed(bool shared)
@@ -88,14 +93,17 @@ enum mpiwait_rung wait_rung_timed(bool shared)
 	return MPIWAIT_RUNG_PAUSE;
 }
 
-/* Whether a sleep is proven to end with the message, and may begin. */
+/* Returns true if a sleep is proven to end with the message, and the event rung is not benched. */
 static bool event_serves(const struct wait *wait, const struct ladder_moment *moment)
 {
 	return moment->woken_ns > 0 && event_is_trusted(&wait_event_trust) && rungs_now() & 1u << MPIWAIT_RUNG_EVENT &&
 	       wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns <= moment->now_ns;
 }
 
-/* Until the landing: by the message, and what comes early costs no more than the wake-up, or by the clock alone. */
+/*
+ * Chooses the sleep until the landing. If a message can end the sleep, an early message costs only the wake-up.
+ * Otherwise the clock alone ends the sleep.
+ */
 static enum choice nap_choose(const struct wait *wait, const struct ladder_moment *moment, struct plan_step step,
                               struct ladder_action *ret_action)
 {
@@ -111,8 +119,8 @@ static enum choice nap_choose(const struct wait *wait, const struct ladder_momen
 }
 
 /*
- * From the landing to the message: the core rests between two polls where it has an instruction for that, and is
- * yielded where others want it.
+ * Chooses what to do from the landing to the message. The core idles between two polls if it has an instruction for
+ * that; if others want the core, the thread yields.
  */
 static enum choice rest_choose(const struct wait *wait, const struct ladder_moment *moment,
                                struct ladder_action *ret_action)
@@ -142,7 +150,10 @@ static struct ladder_action action_poll(const struct wait *wait)
 	return (struct ladder_action){shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, shared};
 }
 
-/* What is forecast: what to do until the landing or after it, or when the wait is to be taken to have begun. */
+/*
+ * Asks the plan. Returns what to do until the landing or after it. CHOICE_NONE: the ladder decides; moment->waited_ns
+ * then counts from the latest known end that was missed.
+ */
 static enum choice choose(struct wait *wait, struct ladder_moment *moment, struct ladder_action *ret_action)
 {
 	uint64_t most_ns = wait->ladder.rung[wait_rung_timed(moment->shared)].most_ns;
@@ -169,13 +180,16 @@ static enum choice choose(struct wait *wait, struct ladder_moment *moment, struc
 	return CHOICE_NONE;
 }
 
-/* What a message is proven to end costs its exit latency. */
+/* Returns true if a message is proven to end the action, which then costs its exit latency alone. */
 static bool is_woken(const struct wait *wait, struct ladder_action action)
 {
 	return wait->ladder.rung[action.rung].woken && event_is_trusted(&wait_event_trust);
 }
 
-/* Whether the account can pay for the action. What a forecast asks for is within its room already. */
+/*
+ * Returns true if the account can pay for the action. A nap by forecast needs no check: the plan has limited it
+ * already.
+ */
 static bool is_paid(const struct wait *wait, struct ladder_action action)
 {
 	uint64_t exit_ns = wait->ladder.rung[action.rung].exit_ns;
@@ -193,7 +207,7 @@ static uint64_t ask_before_look(const struct wait *wait, uint64_t ask_ns)
 	return from_ns > wait->last_ns && ask_ns > from_ns - wait->last_ns ? from_ns - wait->last_ns : ask_ns;
 }
 
-/* Chooses the action after an idle poll; *ret_choice says whether a forecast did. */
+/* Chooses the action after an idle poll. Writes to *ret_choice if a forecast chose it. */
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum choice *ret_choice)
 {
 	struct ladder_moment moment = {
@@ -220,7 +234,7 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum
 	return is_paid(wait, action) ? action : action_poll(wait);
 }
 
-/* Describes the nap that ended at wait->last_ns. A message that ended it came no earlier than the waking takes. */
+/* Describes the nap that ended at wait->last_ns. A message that ended it came at most one exit latency before. */
 static struct plan_nap nap_of(const struct wait *wait, struct ladder_action action, enum choice choice,
                               uint64_t began_ns)
 {
@@ -242,7 +256,7 @@ static struct plan_nap nap_of(const struct wait *wait, struct ladder_action acti
 	return nap;
 }
 
-/* A sleep for a message may be refused: then there was none. */
+/* Returns false if the sleep for a message was refused, so that there was none. */
 static bool has_slept(const struct wait *wait)
 {
 	enum event_end end = wait->rung.event;
@@ -250,7 +264,7 @@ static bool has_slept(const struct wait *wait)
 	return end == EVENT_NONE || end == EVENT_WOKEN || end == EVENT_TIMEOUT || end == EVENT_SIGNAL;
 }
 
-/* What the doze teaches, which ended at wait->last_ns. */
+/* Learns from the doze that ended at wait->last_ns. */
 static void action_learn(struct wait *wait, struct ladder_action action, enum choice choice, uint64_t began_ns)
 {
 	uint64_t actual_ns = wait->last_ns - began_ns, late_ns = 0;
@@ -292,7 +306,7 @@ static void act(struct wait *wait, uint32_t hook)
 	action_learn(wait, action, choice, began_ns);
 }
 
-/* The same where the end is forecast: at once, if it is far enough, and back before it comes. */
+/* Returns true if the forecast landing is far enough to lower the core at once, and to raise it before the landing. */
 static bool lasts_by_forecast(const struct wait *wait, bool low)
 {
 	uint64_t landing_ns = wait->plan.landing_ns;
@@ -302,8 +316,9 @@ static bool lasts_by_forecast(const struct wait *wait, bool low)
 }
 
 /*
- * At low frequency for the rest of the wait, or until there is a sign of progress; never under the cap for locks. After
- * each such sign it takes twice as long: a wait of many steps, or of false signs, changes the frequency a few times.
+ * Lowers the core for the rest of the wait, or until there is a sign of progress; never under the cap for locks. Each
+ * such sign doubles the time until the next lowering: a wait of many steps, or of false signs, changes the frequency
+ * only a few times.
  */
 static void act_lower(struct wait *wait)
 {

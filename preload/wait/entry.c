@@ -1,5 +1,5 @@
 /*
- * Entering and leaving calls. What is promised of it stands in entry.h.
+ * Enters and leaves calls. The contract stands in entry.h.
  */
 #include "preload/wait/entry.h"
 
@@ -32,7 +32,7 @@ static __attribute__((noinline)) void learn(struct wait *wait, uint64_t lasted_n
 	watch_learn(wait, lasted_ns);
 }
 
-/* The exit of a call that was looked at. */
+/* Learns from a call that was looked at how long it lasted. Called at its exit. */
 static void looked_at(struct wait *wait)
 {
 	uint64_t lasted_ns = clock_now_ns() - wait->entered_ns;

@@ -1,8 +1,8 @@
 /*
- * Entering and leaving an MPI call, at once for most of them: what wrappers do before and after the call itself.
+ * Enters and leaves MPI calls: what the wrappers do before and after the call itself.
  *
- * Invariant: a call that found its message soon costs a count and a few stores. Those that are looked at more closely
- * (watch.h), and the loops that a program writes itself (loop.h), take the long way.
+ * Invariant: a call that found its message soon costs a count and a few stores. Calls that are looked at more closely
+ * (watch.h), and the loops that a program writes itself (loop.h), cost more.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "preload/wait/wait.h"
 #include "preload/wait/watch.h"
 
-/* Whether a call of that row can do with wait_begin and wait_end. */
+/* Returns true if wait_begin and wait_end are enough for the next call of that row. */
 static inline __attribute__((always_inline)) bool wait_is_short(enum call_row row)
 {
 	const struct wait *wait = &wait_self;
@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) void wait_begin(enum call_row row, 
 	wait->lane->calls[row].calls++;
 }
 
-/* Notes what tells the open call from others. A call without a wait does no more for forecasts. */
+/* Notes what tells the open call from others. Forecasts cost a call without a wait no more than this. */
 static inline __attribute__((always_inline)) void wait_tell(uintptr_t handle, uintptr_t peer)
 {
 	wait_self.handle = handle;
@@ -53,13 +53,16 @@ static inline __attribute__((always_inline)) void wait_end(void)
 	wait->outer = 0;
 }
 
-/* Whether that holds under profile, where every call is looked at, but this row's need no closer look. */
+/*
+ * Returns true if a call of that row is short under profile: every call is timed there, but this row needs no closer
+ * look.
+ */
 static inline __attribute__((always_inline)) bool watch_is_short(enum call_row row)
 {
 	return wait_self.outer == 0 && wait_self.lane && watch_table[row].short_ns != 0;
 }
 
-/* The exit of such a call, before wait_end. */
+/* Times a call for which watch_is_short held. Called at its exit, before wait_end. */
 static inline __attribute__((always_inline)) void watch_time(enum call_row row, uint64_t lasted_ns)
 {
 	if (__builtin_expect(lasted_ns > watch_table[row].short_ns, 0))
@@ -73,22 +76,26 @@ static inline __attribute__((always_inline)) bool mark_is_timed(void)
 	return wait_self.outer == 0 && wait_self.lane;
 }
 
-/* Whether a MARK call only counts: outside of any other, the thread's kind is CALL_NONE already. */
+/*
+ * Returns true if a MARK call need only be counted: outside of any other call, the thread's kind is CALL_NONE already.
+ */
 static inline __attribute__((always_inline)) bool mark_is_short(void)
 {
 	return process_mode() == PROCESS_ACTS && wait_self.outer == 0 && wait_self.lane;
 }
 
 /*
- * Enters a WAIT or TIME call that is not short, and leaves it. Returns the mode to leave with: PROCESS_INERT for calls
- * that do not count, for which leaving does nothing.
+ * Enters a WAIT or TIME call that is not short. Returns the mode for wait_leave: PROCESS_INERT if the call does not
+ * count, for which wait_leave does nothing.
  */
 uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintptr_t here);
+
+/* Leaves the call that wait_enter entered. */
 void wait_leave(uint32_t mode);
 
 /*
- * Enters a MARK call, which may be one of a loop of the program's own. Returns what to leave it with: the kind of the
- * blocking call that it is inside of.
+ * Enters a MARK call. loops: the call may be one of a loop of the program's own. Returns the kind of the blocking call
+ * that the thread is inside of, which wait_unmark restores.
  */
 uint32_t wait_mark(enum call_row row, bool loops, uintptr_t here);
 

@@ -26,7 +26,10 @@ void loop_end(struct wait *wait)
 	loop_forget(&wait->loop);
 }
 
-/* Whether the loop calls from there. It may learn its places until it is looked at. */
+/*
+ * Returns true if the loop calls from that callsite. Learns a new one while there is room and the clock is not yet
+ * read.
+ */
 static bool place_is_known(struct wait_loop *loop, uintptr_t place)
 {
 	for (uint32_t i = 0; i < loop->places; i++)
@@ -38,7 +41,7 @@ static bool place_is_known(struct wait_loop *loop, uintptr_t place)
 	return true;
 }
 
-/* An idle poll of the open call, which is the wait's while it lasts. */
+/* Makes an idle poll of the call. The call's kind is CALL_WAIT only during the poll. */
 static void loop_poll(struct wait *wait, enum call_row row)
 {
 	if (!wait->loop.open) {
@@ -56,7 +59,7 @@ static void loop_poll(struct wait *wait, enum call_row row)
 	rung_leave(&wait->rung);
 }
 
-/* Whether there is work between two calls, which are so far apart. */
+/* Returns true if a gap of gap_ns between two calls, or the sum of such gaps, means work of the program. */
 static bool has_own_work(struct wait *wait, uint64_t gap_ns)
 {
 	struct wait_loop *loop = &wait->loop;

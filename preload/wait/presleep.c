@@ -1,5 +1,5 @@
 /*
- * The sleep before a collective. What is promised of it stands in presleep.h.
+ * Sleeps before collectives. The contract stands in presleep.h.
  */
 #include "preload/wait/presleep.h"
 
@@ -20,7 +20,7 @@ void presleep_start(void)
 			watch_offer((enum call_row)row, PROCESS_PRESLEEPS);
 }
 
-/* Whether the call moves anything: of nothing, no rank needs to come. Arrays of counts are not looked at. */
+/* Returns true if the call moves anything: otherwise no rank needs to come. Does not look at arrays of counts. */
 static bool moves_something(enum call_row row, bool large, const uintptr_t *arguments)
 {
 	uintptr_t count = 1;
@@ -32,7 +32,10 @@ static bool moves_something(enum call_row row, bool large, const uintptr_t *argu
 	return (large ? (int64_t)count : (int)count) > 0;
 }
 
-/* Returns false if the clock jumped, or the process was stopped: what the call would teach is worth nothing then. */
+/*
+ * Naps for ask_ns. Returns false if the clock jumped or the process was stopped: then the call would teach nothing
+ * true.
+ */
 static bool nap(struct wait *wait, enum mpiwait_rung rung, bool shared, uint64_t ask_ns)
 {
 	struct mpiwait_lane *lane = wait->lane;
@@ -58,7 +61,7 @@ static bool nap(struct wait *wait, enum mpiwait_rung rung, bool shared, uint64_t
 	return true;
 }
 
-/* Naps until the landing, in parts where the account, a look or the rung allows no longer one, and counts the wait. */
+/* Naps until the landing, in parts where the account, a look or the rung allows no longer nap, and counts the wait. */
 static enum presleep sleep_until_landing(struct wait *wait)
 {
 	struct mpiwait_lane *lane = wait->lane;
@@ -97,7 +100,10 @@ void presleep_begin(bool large, const uintptr_t *arguments)
 	errno = saved;
 }
 
-/* The open call made an idle call: its hook has opened the plan anew and closed it, and has counted the wait. */
+/*
+ * Gives up sleeping before calls of the row: the open call made an idle call. The call's hook has opened the plan anew,
+ * closed it, and counted the wait.
+ */
 static void give_up(struct wait *wait, enum presleep before)
 {
 	if (before == PRESLEEP_SLEPT)

@@ -1,5 +1,5 @@
 /*
- * Counts waits by their place in the program. What is promised of it stands in site.h.
+ * Counts waits by callsite. The contract stands in site.h.
  */
 #include "preload/wait/site.h"
 
@@ -11,18 +11,18 @@
 #include "preload/elf/module.h"
 #include "preload/process/process.h"
 
-#define ROW_SHIFT  56 /* beyond every address */
+#define ROW_SHIFT  56 /* above the bits of every address */
 #define HASH       UINT64_C(0x9e3779b97f4a7c15)
-#define FRAMES     24 /* of the stack, from here up to who called the layer */
-#define FRAMES_OWN 4  /* that much of it is enough to load what unwinds it */
+#define FRAMES     24 /* depth of the stack from here up to the caller of the layer */
+#define FRAMES_OWN 4  /* depth that is enough to load the unwinder */
 
-/* A C library that has no such function shall load this one all the same. */
+/* Weak, so that the library also loads with a C library without backtrace. */
 #pragma weak backtrace
 
-/* By their place in the slot's table; NULL: it is being written. */
+/* Identities of the modules, by index in the slot's table; NULL: free, or being written. */
 static const void *identities[MPIWAIT_MODULES];
 
-/* MPI's layers for Fortran and C++, in which all calls of a function come from one place. */
+/* Returns true for MPI's layers for Fortran and C++, in which all calls of a function come from one callsite. */
 static bool is_layer(const char *name)
 {
 	static const char *const layers[] = {
@@ -36,7 +36,10 @@ static bool is_layer(const char *name)
 	return false;
 }
 
-/* Its place in the table + 1; 0: there is none for it. Two threads that come at once may give it two. */
+/*
+ * Returns the module's index in the table + 1, 0 if the table is full. Two threads that come at once may enter a module
+ * twice.
+ */
 static uint16_t module_number(const struct module *module)
 {
 	struct mpiwait_sites *sites = &process.slot->sites;
@@ -53,7 +56,7 @@ static uint16_t module_number(const struct module *module)
 	return (uint16_t)(index + 1);
 }
 
-/* What is new in the table is told from what it was before by its module, which comes last. */
+/* Fills a new entry. The module is written last: a reader that sees the module sees the rest of the entry too. */
 static void site_fill(struct mpiwait_site *site, uint32_t row, uintptr_t address)
 {
 	struct module module;
@@ -88,7 +91,7 @@ static struct mpiwait_site *site_at(uint32_t row, uintptr_t address)
 	return &table[MPIWAIT_SITES];
 }
 
-/* Who called the layer; the layer's own place where the stack does not tell. */
+/* Returns the entry of the layer's caller, or the layer's own if the stack does not tell. */
 static struct mpiwait_site *site_above(struct mpiwait_site *site, uint32_t row, uintptr_t caller)
 {
 	void *frame[FRAMES];

@@ -1,5 +1,5 @@
 /*
- * Clock and accounting of a wait that lasts. Its invariant stands in wait.h.
+ * Reads the clock for a wait that lasts, and accounts for it. The invariant stands in wait.h.
  */
 #include "preload/wait/wait.h"
 
@@ -11,13 +11,13 @@
 
 #define EVENT_REST_NS   UINT64_C(1000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
-#define OTHERS_SHARE    256  /* of a wait: less CPU time of other threads than that is the reading's */
-#define PACE_NS         1000 /* between idle polls, and after a doze, to begin with */
-#define PACE_DOZED_NS   2000
+#define OTHERS_SHARE    256 /* divisor of a wait: other threads' CPU time below this part is an error of the readings */
+#define PACE_NS         1000 /* first guess of the gap between idle polls */
+#define PACE_DOZED_NS   2000 /* first guess of the gap after a doze */
 
 __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
 
-/* One-sided waits and files may move by other ways than messages: no message need end them. */
+/* Rows whose calls only messages end. One-sided waits and files may move by other ways. */
 static const bool by_messages[CALL_ROWS] = {
 #define CALL(name, arguments, kind, large, group, ...) GROUP_##group == GROUP_P2P || GROUP_##group == GROUP_COLLECTIVE,
 #include "preload/contract/mpi_calls.def"
@@ -31,7 +31,7 @@ bool wait_is_by_messages(enum call_row row)
 
 struct event_trust wait_event_trust;
 
-/* For the threads beyond MPIWAIT_LANES: written by all of them, read by nobody. */
+/* Lane of the threads beyond MPIWAIT_LANES: all of them write it, nobody reads it. */
 static struct mpiwait_lane lane_overflow;
 
 static struct mpiwait_lane *lane_claim(void)
@@ -51,7 +51,7 @@ static struct mpiwait_lane *lane_claim(void)
 	return &slot->lane[index];
 }
 
-/* A thread has the forecasts that belong to its lane. Those that have none nap by the ladder alone. */
+/* Gives a thread the forecasts that belong to its lane. A thread without a lane of its own naps by the ladder alone. */
 static void plan_prepare(struct plan *plan, struct mpiwait_lane *lane)
 {
 	struct forecast *forecast = NULL;
@@ -115,7 +115,7 @@ void wait_count(enum call_row row)
 	wait->lane->calls[row].calls++;
 }
 
-/* What the latest sleep for an event was worth, now that the polls after it have shown what there was. */
+/* Judges the latest sleep for an event, now that the polls after it have shown if anything came (found). */
 static void event_judge(struct wait *wait, bool found)
 {
 	enum event_end end = wait->rung.event;
@@ -132,13 +132,15 @@ static void event_judge(struct wait *wait, bool found)
 		wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns = wait->last_ns + EVENT_REST_NS;
 }
 
-/* Calls have numbers; the calls of a loop of the program's own are one. */
+/* Returns the number of the open call. The calls of a loop of the program's own count as one. */
 static uint32_t call_number(const struct wait *wait)
 {
 	return wait->loop.open ? wait->waits : (uint32_t)wait->lane->calls[wait->row].calls;
 }
 
-/* With a silent runtime nobody's waits are forecast for whom others may do something that needs no message of theirs.
+/*
+ * Forecasts only waits that end by messages if the runtime is silent. In any other wait, other ranks may need this one
+ * without sending it a message.
  */
 void wait_plan(struct wait *wait, uint64_t now_ns)
 {
@@ -189,7 +191,7 @@ bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
 	return true;
 }
 
-/* Between two polls without a doze the thread lost its core to somebody: a loop of polls alone never shows that. */
+/* Checks if the thread lost its core between two polls without a doze. A loop of polls alone never shows that. */
 static void preemption_look(struct wait *wait, uint64_t now_ns)
 {
 	int64_t before = wait->preemptions;
@@ -203,7 +205,7 @@ static void preemption_look(struct wait *wait, uint64_t now_ns)
 	wait->shared_ns = now_ns + WAIT_SHARED_NS;
 }
 
-/* Signs of progress: w begins anew at each, and a mere hint of one costs the polls of another burst. */
+/* Looks for signs of progress. A sign begins w anew; a mere hint of one costs the polls of another burst. */
 static void wait_look(struct wait *wait, uint64_t now_ns)
 {
 	enum ladder_sign sign;
@@ -220,7 +222,10 @@ static void wait_look(struct wait *wait, uint64_t now_ns)
 		wait->quiet = 0;
 }
 
-/* Of threads that wait at the same time, one counts the others: the first that called MPI. */
+/*
+ * Returns true for the first thread that called MPI. Of the threads that wait at the same time, this one counts the
+ * others.
+ */
 static bool counts_others(const struct wait *wait)
 {
 	return wait->lane == process.slot->lane;
@@ -249,20 +254,22 @@ void wait_clock(struct wait *wait, uint64_t now_ns)
 		sample_begin(wait, now_ns);
 }
 
-/* CPU time of other threads since the sample's begin. It is read later than the last poll was: the sample's part of it.
+/*
+ * Returns the CPU time of other threads in the sample. The clocks are read later than the last poll, so only the
+ * sample's portion of the time counts.
  */
 static uint64_t others_used(const struct wait *wait, uint64_t sampled_ns, uint64_t now_cpu_ns)
 {
 	uint64_t since_ns = clock_now_ns() - wait->sample_ns;
 	uint64_t used_ns = clock_process_cpu_ns() - now_cpu_ns - wait->sample_others_ns;
 
-	/* The two clocks are read one after the other: what is that little, to either side, is no thread's. */
+	/* The two clocks are read one after the other: a difference that small, to either side, is no thread's. */
 	if (since_ns == 0 || (int64_t)used_ns <= (int64_t)(since_ns / OTHERS_SHARE))
 		return 0;
 	return (uint64_t)((double)used_ns / (double)since_ns * (double)sampled_ns);
 }
 
-/* Another thread may tell the phase meanwhile. */
+/* Another thread may change the phase meanwhile. */
 static void phase_add(struct mpiwait_lane *lane, uint64_t wait_ns)
 {
 	struct mpiwait_phase_stats *phase = &lane->phases[__atomic_load_n(&process.phase, __ATOMIC_RELAXED)];
@@ -271,7 +278,7 @@ static void phase_add(struct mpiwait_lane *lane, uint64_t wait_ns)
 	phase->wait_ns += wait_ns;
 }
 
-/* The CPU time is read later than the last poll: of the little beyond it, nothing is counted. */
+/* The CPU time is read later than the last poll: the little beyond the sampled time is not counted. */
 static void sample_add(const struct wait *wait)
 {
 	uint64_t sampled_ns = wait->last_ns - wait->sample_ns;

@@ -1,12 +1,13 @@
 /*
- * The wait of one thread: which blocking call it is in, since when it has had nothing to do, and the accounting.
+ * The wait of one thread: the blocking call that the thread is in, since when it has had nothing to do, and the
+ * accounting.
  *
  * Invariant: only the outermost call counts, and only its own thread writes its lane. A call that found its message
  * soon never reads a clock; the first WAIT_FREE_POLLS idle polls of every call only count.
  *
- * The outermost frame's stack address stands for the depth. A frame at or above it means that the call it stood for
- * was left without returning (longjmp, exception); an inner call that is really a later one after such an exit, from
- * deeper down, is not counted, but restarts the wait, so it is not napped in too early.
+ * The stack address of the outermost call's frame stands for the depth. A frame at or above that address means that the
+ * call was left without returning (longjmp, exception). After such an exit, a later call from deeper down looks like an
+ * inner call. It is not counted, but restarts the wait, so that no nap comes too early.
  */
 #pragma once
 
@@ -23,13 +24,13 @@
 
 #define WAIT_FREE_POLLS 64u
 
-/* So many idle polls show that nothing came where the runtime does not say so. */
+/* Idle polls after which nothing can have come, for a runtime that does not tell its progress. */
 #define WAIT_VAIN_POLLS 16u
 
-/* Under the lock that other threads may want, the clock is read once in so many idle polls. */
+/* Idle polls for one reading of the clock, under a lock that other threads may want. */
 #define WAIT_LOCKED_POLLS 64u
 
-/* So much more than was asked for between two readings: the clock jumped, or the process was stopped. */
+/* Time beyond what was asked for, between two readings, that means: the clock jumped, or the process was stopped. */
 #define WAIT_STOPPED_NS UINT64_C(1000000000)
 
 #define WAIT_LOOP_PLACES 4u
@@ -37,54 +38,54 @@
 /* No wait lasts longer: the clock has jumped. */
 #define WAIT_HOUR_NS UINT64_C(3600000000000)
 
-/* Who has the core for so long computes on it; from then on the core counts as shared for so long. */
+/* Somebody who has the core for WAIT_SLICE_NS computes on it. The core then counts as shared for WAIT_SHARED_NS. */
 #define WAIT_SLICE_NS  UINT64_C(200000)
 #define WAIT_SHARED_NS UINT64_C(100000000)
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vain_least is the first byte of vain");
 
-/* A loop of the program's own that asks in vain: loop.h. All zero: there is none. */
+/* A loop of the program's own that asks in vain (loop.h). All zero: no loop. */
 struct wait_loop {
-	uintptr_t place[WAIT_LOOP_PLACES]; /* where it asks */
+	uintptr_t place[WAIT_LOOP_PLACES]; /* callsites that ask */
 	uint32_t places;
 	union {
-		uint32_t vain;      /* calls in a row */
-		uint8_t vain_least; /* its least significant byte: loop_time */
+		uint32_t vain;      /* number of calls in a row that were in vain */
+		uint8_t vain_least; /* least significant byte of vain, for loop_time */
 	};
-	uint64_t left_ns; /* the exit of the latest one; 0: the clock was not looked at */
-	uint64_t gaps_ns; /* of the open wait: between two calls, where it was long */
-	bool open;        /* it waits */
+	uint64_t left_ns; /* exit of the latest call, or latest sample under profile; 0: the clock was not read */
+	uint64_t gaps_ns; /* sum of the long gaps between two calls of the open wait */
+	bool open;        /* true while the loop waits */
 };
 
-/* Before a call (presleep.h): nothing, its plan was opened, or the rank slept, too. */
+/* The step before a call (presleep.h): none, its plan was opened, or the rank slept as well. */
 enum presleep { PRESLEEP_NONE, PRESLEEP_OPEN, PRESLEEP_SLEPT };
 
 struct wait {
-	uintptr_t outer;           /* stack address of the outermost call, 0: in none */
-	struct mpiwait_lane *lane; /* NULL until the thread's first call */
+	uintptr_t outer;           /* stack address of the outermost call; 0: in none */
+	struct mpiwait_lane *lane; /* the thread's lane; NULL until its first call */
 	uint32_t kind;             /* enum call_kind of the open call; CALL_NONE inside a MARK call */
-	uint32_t row;              /* of the outermost call */
-	uint32_t rma_lock;         /* the open call is under the tighter cap */
-	uint32_t polls;            /* idle polls of the open call */
-	uint32_t progressed;       /* a sign of progress since the last idle poll */
-	uintptr_t handle;          /* what it was given: a communicator or the like */
-	uintptr_t peer;            /* another rank, or the root */
-	uintptr_t caller;          /* of this wait: where it was called from, if that is asked for */
-	uint64_t entered_ns;       /* 0: the clock was not looked at */
-	uint64_t entered_cpu_ns;   /* the thread's, 0: likewise */
+	uint32_t row;              /* enum call_row of the outermost call */
+	uint32_t rma_lock;         /* 1 if the open call is under the tighter cap for locks */
+	uint32_t polls;            /* number of idle polls of the open call */
+	uint32_t progressed;       /* 1 if there was a sign of progress since the last idle poll */
+	uintptr_t handle;          /* communicator or other handle that the open call was given */
+	uintptr_t peer;            /* other rank of the open call, or its root */
+	uintptr_t caller;          /* address that this wait was called from, if sites are counted */
+	uint64_t entered_ns;       /* when the open call was entered; 0: the clock was not read */
+	uint64_t entered_cpu_ns;   /* the thread's CPU time at entry; 0: not read */
 	uint64_t first_ns;         /* first clock reading of this wait */
-	uint64_t last_ns;          /* latest one */
-	uint64_t origin_ns;        /* of w: first reading, or the one after the last sign of progress */
-	uint32_t quiet;            /* idle polls since the last doze or sign of progress */
-	uint32_t dozed;            /* time was spent after the last idle poll: what follows runs on cold caches */
-	uint64_t lower_ns;         /* without a sign of progress: the core is lowered */
-	uint64_t sample_ns;        /* when the CPU clock was read, 0: not yet */
+	uint64_t last_ns;          /* latest clock reading of this wait */
+	uint64_t origin_ns;        /* origin of w: first reading, or the one after the last sign of progress */
+	uint32_t quiet;            /* number of idle polls since the last doze or sign of progress */
+	uint32_t dozed;            /* 1 if time was spent after the last idle poll: what follows runs on cold caches */
+	uint64_t lower_ns;         /* time without a sign of progress after which the core is lowered */
+	uint64_t sample_ns;        /* when the CPU clocks were read; 0: not yet */
 	uint64_t sample_cpu_ns;
-	uint64_t sample_others_ns; /* the other threads' CPU time then, since the process began */
-	uint32_t waits;            /* to probe every so many of them whether the core is shared */
-	uint32_t shared_credit;    /* yields until the core counts as the thread's own again */
-	uint64_t shared_ns;        /* until when it does not, since somebody who computes wants it */
-	int64_t preemptions;       /* of the thread, when they were looked at last */
+	uint64_t sample_others_ns; /* the other threads' CPU time at sample_ns, since the process began */
+	uint32_t waits;            /* number of waits; some of them probe if the core is shared */
+	uint32_t shared_credit;    /* quick yields left until the core counts as the thread's own again */
+	uint64_t shared_ns;        /* until when the core counts as shared, since somebody computed on it */
+	int64_t preemptions;       /* number of the thread's preemptions at the latest reading */
 	struct rung_thread rung;
 	struct ladder ladder;
 	struct ladder_pace pace;
@@ -95,8 +96,8 @@ struct wait {
 };
 
 /*
- * Where the open call was called from. It costs a call without a wait nothing to tell: the return address lies beside
- * the frame that stands for the call (x86-64, AArch64), or in the one before it (ppc64le).
+ * Returns the address that the open call was called from. This costs a call without a wait nothing: the return address
+ * lies beside the frame that stands for the call (x86-64, AArch64), or in the frame before it (ppc64le).
  */
 static inline uintptr_t wait_caller(const struct wait *wait)
 {
@@ -109,7 +110,7 @@ static inline uintptr_t wait_caller(const struct wait *wait)
 #endif
 }
 
-/* Returns true if that hook runs under the runtime's lock, and other threads of the process may want that. */
+/* Returns true if that hook runs under the runtime's lock, and other threads of the process may want the lock. */
 static inline bool wait_is_locked(uint32_t hook)
 {
 	return process.locked_hooks & hook && __atomic_load_n(&process.threaded, __ATOMIC_RELAXED);
@@ -124,34 +125,36 @@ static inline bool wait_lets_look(const struct wait *wait, uint32_t hook)
 extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
 
 /*
- * The first call of a thread, or one that found the remains of a call that never returned. Returns false for a call
- * from inside the open one, in which it is a sign of progress.
+ * Prepares for an outermost call that is the thread's first, or that found the remains of a call that never returned.
+ * Returns false for a call from inside the open one, which counts as a sign of progress.
  */
 bool wait_prepare(struct wait *wait, uintptr_t here);
 
 /*
- * Whether the clock has jumped since the last reading. A clock that went backwards makes all readings worthless; over
- * a second more than was asked for, it jumped, or the process was stopped (scontrol suspend) or at work: nobody waited
- * meanwhile.
+ * Returns true if the clock has jumped since the last reading. A clock that went backwards makes all readings
+ * worthless: the wait is opened anew. A gap of over a second more than asked_ns means that the clock jumped, or that
+ * the process was stopped (scontrol suspend) or at work: nobody waited meanwhile, so the gap is taken off the wait.
  */
 bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns);
 
-/* An idle poll of the open call at now_ns, past the first WAIT_FREE_POLLS: its accounting, and what it shows. */
+/*
+ * Accounts for an idle poll of the open call at now_ns, past the first WAIT_FREE_POLLS, and learns what the poll shows.
+ */
 void wait_clock(struct wait *wait, uint64_t now_ns);
 
-/* Whether calls of that row end by messages. One-sided waits and files may move by other ways. */
+/* Returns true if calls of that row end by messages. One-sided waits and files may move by other ways. */
 bool wait_is_by_messages(enum call_row row);
 
-/* Of the process: only a single thread sleeps so. */
+/* The process's trust in wake-ups: only a single thread sleeps until a message. */
 extern struct event_trust wait_event_trust;
 
-/* The end of a wait that read the clock. */
+/* Closes a wait that read the clock. */
 void wait_close(struct wait *wait);
 
 /* Opens the plan of the open call, which began to wait at now_ns. Only where process.forecasts is set. */
 void wait_plan(struct wait *wait, uint64_t now_ns);
 
-/* Counts a wait of the open call, which lasted for so long. */
+/* Counts a wait of the open call that lasted wait_ns. */
 void wait_book(struct wait *wait, uint64_t wait_ns);
 
 /* Counts a call that was entered before the library acted. */

@@ -1,12 +1,12 @@
 /*
- * Finds the calls that burn CPU without an idle hook. Its law stands at struct watch.
+ * Finds the calls that burn CPU without an idle hook. The law stands at struct watch.
  */
 #include "preload/wait/watch.h"
 
 #define SAMPLE_MASK  31
 #define CLEAN_ENOUGH 16
 #define LONG_NS      UINT32_C(1000000)
-#define BURNS_SURE   3 /* long calls at full CPU that it takes to believe that the row has no idle call */
+#define BURNS_SURE   3 /* long calls that burn, before the row is taken to have no idle call */
 
 struct watch watch_table[CALL_ROWS];
 
@@ -43,7 +43,10 @@ uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode)
 	return mode | watch->before;
 }
 
-/* A transfer keeps the CPU busy too: only a row that has never waited by an idle hook is taken for one that cannot. */
+/*
+ * Counts a call that burned. A transfer keeps the CPU busy too, so only a row that has never waited by an idle hook is
+ * taken for one that cannot.
+ */
 static void burn_add(const struct wait *wait, struct watch *watch, uint64_t lasted_ns)
 {
 	struct mpiwait_call_stats *call = &wait->lane->calls[wait->row];
@@ -59,7 +62,7 @@ static void burn_add(const struct wait *wait, struct watch *watch, uint64_t last
 		watch_begin((enum call_row)wait->row);
 }
 
-/* A clock that went back makes the longest time of all. */
+/* A clock that went back shows up as the longest time of all. */
 void watch_learn(struct wait *wait, uint64_t lasted_ns)
 {
 	struct watch *watch = &watch_table[wait->row];
