@@ -82,9 +82,8 @@ void client_resolve(spank_t spank, const struct site *site, const char *option)
 		return;
 	if (options_parse(text, &options, &error) < 0)
 		refuse(source, &error);
-	set = load_policies(site, options.policy,
-	                    /* A policy file that does not parse is reported to a user who names that policy. */
-	                    &error);
+	/* A policy file that does not parse is reported to a user who names that policy. */
+	set = load_policies(site, options.policy, &error);
 	if (!set) {
 		log_error("%s: no memory to read the policies; it is not checked here", source);
 		return;
