@@ -1,12 +1,14 @@
 /*
- * Looks: windows of the nodes' clocks in which no rank of the job sleeps in a wait. All ranks come to the same windows
- * without a message, because these follow from the clock and from a number that the ranks of a job share. Pure.
+ * Looks: windows of the nodes' clocks in which no rank of the job sleeps in a wait. The windows follow from the clock
+ * and from a number that the ranks of a job share. So all ranks find the same windows without a message. Pure.
  *
- * A window of level k lasts for 2^(22+k) ns (4 ms at level 0) and lies in a period of 16 times that. Its place in the
- * period is a hash of the period's number, so that no period of a program keeps step with it. A window of level k + 1
- * begins where one of the two windows of level k in its period begins, unless it would outlast the period: ranks that
- * differ by a level look together for a good part of the time. A window holds LOOKS_STEPS steps of the job: the level
- * rises with the longest period that a call repeats with, and falls when no call has had that for two periods.
+ * A window of level k lasts for 2^(22+k) ns (4 ms at level 0) and lies in a period of 16 times that. A hash of the
+ * period's number says where in the period it begins, so that no program can repeat in step with the windows. A window
+ * of level k+1 begins where one of the two windows of level k in its period begins, or earlier if it would outlast the
+ * period. So ranks that differ by a level look together for a good part of the time.
+ *
+ * A window should hold LOOKS_STEPS steps of the job. The level rises if the longest period with which a call repeats
+ * needs a longer window. It falls if no call has had a period that needs the level for two periods.
  *
  * After two periods of its level a job looks in one window of four.
  */

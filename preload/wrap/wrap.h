@@ -9,7 +9,7 @@
  *
  * A wrapper has up to three ways. They have the same signature, so that going from one to another is a mere jump:
  *
- *     its own name   most calls: the library acts, and has nothing to prepare, to look up or to set aside for this one
+ *     its own name   most calls: the library acts, and has nothing to prepare, to check or to set aside for this one
  *     NAME_timed     the same under profile, with a size or with none
  *     NAME_long      all other calls. A function that next_table lacks may be a tool's, and the call one that the tool
  *                    brings back (forward.h). Arguments are set aside under profile only: otherwise they would have to
