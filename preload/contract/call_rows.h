@@ -1,7 +1,7 @@
 /*
- * The rows of mpi_calls.def: an index for each, and what the library does in it.
+ * The rows of mpi_calls.def: an index for each row, and the kind of work that the library does in its calls.
  *
- * Invariant: a row's index is its position in the table, and the stats segment has room for all of them.
+ * Invariant: a row's index is its position in the table, and the stats segment has room for all rows.
  */
 #pragma once
 

@@ -1,6 +1,4 @@
-/*
- * A hash of words, one after the other.
- */
+/* Hashes words, one after the other. */
 #pragma once
 
 #include <stdint.h>

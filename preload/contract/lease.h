@@ -1,14 +1,15 @@
 /*
- * The lease: how a rank asks slurmstepd for its core's frequency, and how it hears the answer.
+ * The lease: how a rank asks slurmstepd for its core's frequency, and how it gets the answer.
  *
- * A request is a word in the stats segment, one for each CPU of the node, which the rank writes. An answer is a word on
- * the board, one for each CPU too: a memfd of root's that tasks can only read. To ring is FUTEX_WAKE on the board's
- * bell, and to wait for an answer is FUTEX_WAIT on its word: neither needs to write there. So there is nothing that a
- * task could send to root, and no lock of its own that root could wait for. A ring may be missed in the moment in which
- * root falls asleep: root looks each MPIWAIT_LEASE_LOOK_NS anyway while a core is low, and who waits rings again.
+ * A request is a word in the stats segment, one for each CPU of the node. The rank writes it. An answer is a word on
+ * the board, also one for each CPU. The board is a memfd of root's that tasks can only read. A rank rings by FUTEX_WAKE
+ * on the board's bell, and waits for an answer by FUTEX_WAIT on the answer's word: neither needs to write to the board.
+ * So a task can send nothing to root, and root waits for no lock of a task's. Root may miss a ring in the moment in
+ * which it falls asleep. Root therefore reads the requests each MPIWAIT_LEASE_LOOK_NS while a core is low, and a rank
+ * that waits rings again.
  *
- * Both are found by number, device and inode, or opened again through /proc/<task>/fd, which an eventfd cannot be: the
- * ranks of mpirun have no inherited descriptors.
+ * A rank finds segment and board by number, device and inode, or opens them again through /proc/<task>/fd, because the
+ * ranks of mpirun have no inherited descriptors. An eventfd cannot be opened so.
  */
 #pragma once
 
@@ -16,7 +17,7 @@
 
 #define MPIWAIT_BOARD_MAGIC 0x324c574du /* "MWL2" in memory */
 
-/* A core comes back by itself when its low frequency was not asked for again for HOLD; a rank asks each RENEW. */
+/* Root restores a core's frequency if nobody has asked for the low frequency again for HOLD; a rank asks each RENEW. */
 #define MPIWAIT_LEASE_HOLD_NS  UINT64_C(1000000000)
 #define MPIWAIT_LEASE_RENEW_NS UINT64_C(250000000)
 #define MPIWAIT_LEASE_LOOK_NS  UINT64_C(10000000)
@@ -24,14 +25,17 @@
 enum mpiwait_lease_verb { MPIWAIT_LEASE_LOW = 1, MPIWAIT_LEASE_RESTORE };
 
 enum mpiwait_lease_answer {
-	MPIWAIT_LEASE_DONE,      /* the core is as it was asked to be */
-	MPIWAIT_LEASE_NOT_YOURS, /* that core is not granted to the thread's task */
-	MPIWAIT_LEASE_NOT_NOW,   /* the thread may run elsewhere too, or another thread of the process runs there */
+	MPIWAIT_LEASE_DONE,      /* the core has the frequency that was asked for */
+	MPIWAIT_LEASE_NOT_YOURS, /* the core is not granted to the thread's task */
+	MPIWAIT_LEASE_NOT_NOW,   /* the thread is bound to no single core, or a thread of its process runs there too */
 	MPIWAIT_LEASE_BUSY,      /* another process of the task has the core's lease */
-	MPIWAIT_LEASE_OVER       /* the lease of that core has ended */
+	MPIWAIT_LEASE_OVER       /* the lease of the core has ended */
 };
 
-/* A request: serial in bits 0 to 31, the thread's number in 32 to 53, the verb in 54 to 63. 0: nothing was asked. */
+/*
+ * Returns a request: serial in bits 0 to 31, the thread's number in 32 to 53, the verb in 54 to 63. 0 means that
+ * nothing was asked.
+ */
 static inline uint64_t mpiwait_lease_request(uint32_t verb, uint32_t tid, uint32_t serial)
 {
 	return (uint64_t)verb << 54 | (uint64_t)(tid & 0x3fffff) << 32 | serial;
@@ -53,8 +57,8 @@ static inline uint32_t mpiwait_lease_verb(uint64_t request)
 }
 
 /*
- * An answer: the request's serial in bits 0 to 31, on which the rank waits; the answer in 32 to 39; in 40 to 63 how
- * often the core's frequency was changed so far, of which the last 24 bits.
+ * An answer has the request's serial in bits 0 to 31, on which the rank waits, and the answer in 32 to 39. Bits 40 to
+ * 63 count the changes of the core's frequency so far, modulo 2^24.
  */
 #define MPIWAIT_LEASE_CHANGES_MASK 0xffffffu
 
@@ -75,9 +79,9 @@ static inline uint32_t mpiwait_lease_changes(uint64_t reply)
 
 struct mpiwait_board {
 	uint32_t magic;
-	uint32_t bell; /* never changes */
-	uint32_t cpus; /* how many replies there are, by number of the CPU */
-	uint32_t over; /* nobody answers any more */
+	uint32_t bell; /* futex on which root sleeps; its value never changes */
+	uint32_t cpus; /* number of replies; the index of a reply is the number of its CPU */
+	uint32_t over; /* not 0: nobody answers any more */
 	uint32_t reserved[12];
 	uint64_t reply[];
 };

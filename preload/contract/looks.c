@@ -1,6 +1,4 @@
-/*
- * Where the windows are. The rules stand in looks.h.
- */
+/* Computes where the windows are. The rules stand in looks.h. */
 #include "preload/contract/looks.h"
 
 #include "preload/contract/hash.h"
@@ -13,7 +11,10 @@ static unsigned period_shift(const struct looks *looks, uint64_t now_ns)
 	return steady ? shift + LOOKS_STEADY_SHIFT : shift;
 }
 
-/* When the window of that period begins, by the node's clock: down through the halves to one of level 0. */
+/*
+ * Returns when the period's window begins, by the node's clock: descends through the halves of the period to a window
+ * of level 0.
+ */
 static uint64_t window_begin(const struct looks *looks, uint64_t number, unsigned shift)
 {
 	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level), latest_ns, begin_ns;

@@ -1,12 +1,14 @@
 /*
- * Looks: windows of the nodes' clocks in which no rank of the job sleeps in a wait. All ranks come to the same windows
- * without a message, because these follow from the clock and from a number that the ranks of a job share. Pure.
+ * Looks: windows of the nodes' clocks in which no rank of the job sleeps in a wait. The windows follow from the clock
+ * and from a number that the ranks of a job share. So all ranks find the same windows without a message. Pure.
  *
- * A window of level k lasts for 2^(22+k) ns (4 ms at level 0) and lies in a period of 16 times that. Its place in the
- * period is a hash of the period's number, so that no period of a program keeps step with it. A window of level k + 1
- * begins where one of the two windows of level k in its period begins, unless it would outlast the period: ranks that
- * differ by a level look together for a good part of the time. A window holds LOOKS_STEPS steps of the job: the level
- * rises with the longest period that a call repeats with, and falls when no call has had that for two periods.
+ * A window of level k lasts for 2^(22+k) ns (4 ms at level 0) and lies in a period of 16 times that. A hash of the
+ * period's number says where in the period it begins, so that no program can repeat in step with the windows. A window
+ * of level k+1 begins where one of the two windows of level k in its period begins, or earlier if it would outlast the
+ * period. So ranks that differ by a level look together for a good part of the time.
+ *
+ * A window should hold LOOKS_STEPS steps of the job. The level rises if the longest period with which a call repeats
+ * needs a longer window. It falls if no call has had a period that needs the level for two periods.
  *
  * After two periods of its level a job looks in one window of four.
  */
@@ -16,30 +18,30 @@
 #include <stdint.h>
 
 #define LOOKS_WINDOW_SHIFT 22
-#define LOOKS_PERIOD_SHIFT 26 /* a sixteenth of the time */
-#define LOOKS_STEADY_SHIFT 2  /* of that a quarter */
+#define LOOKS_PERIOD_SHIFT 26 /* a window of 2^22 ns in 2^26 ns is a sixteenth of the time */
+#define LOOKS_STEADY_SHIFT 2  /* a steady job looks in a quarter of the windows */
 #define LOOKS_LEVELS       10u
 #define LOOKS_STEPS        4u
-#define LOOKS_FIRST_NS     (UINT64_C(2) << LOOKS_WINDOW_SHIFT) /* a job looks at first */
-#define LOOKS_YOUNG        2u                                  /* periods in which a job looks in each window */
+#define LOOKS_FIRST_NS     (UINT64_C(2) << LOOKS_WINDOW_SHIFT) /* time at the start in which a job looks always */
+#define LOOKS_YOUNG        2u                                  /* periods after which a job is steady */
 
 /* The window that is open now, or the next one. Times are those of the clock that waits are measured with. */
 struct looks {
-	uint64_t seed;      /* the same in all ranks of the job */
-	uint64_t opened_ns; /* the job began; it looks for LOOKS_FIRST_NS */
-	uint64_t from_ns;   /* the window begins */
-	uint64_t until_ns;  /* the window ends */
-	uint64_t number;    /* of the period that it lies in: the same for all ranks */
-	uint64_t raised_ns; /* when a call had a period that this level is for, ... */
-	uint64_t period_ns; /* ... and that period */
+	uint64_t seed;      /* number that all ranks of the job share */
+	uint64_t opened_ns; /* when the job began; it looks for LOOKS_FIRST_NS from then on */
+	uint64_t from_ns;   /* when the window begins */
+	uint64_t until_ns;  /* when the window ends */
+	uint64_t number;    /* number of the period in which the window lies, the same in all ranks */
+	uint64_t raised_ns; /* when a call last had a period that needs this level */
+	uint64_t period_ns; /* period that the call had then */
 	uint32_t level;
 };
 
 void looks_open(struct looks *looks, uint64_t seed, uint64_t now_ns);
 
 /*
- * Finds the next window if the present one is over. The time is now_ns, and real_ns by the node's clock. Returns
- * whether there is another window now.
+ * Finds the next window if the present one is over. now_ns is the time by the clock of waits, real_ns the same time by
+ * the node's clock. Returns true if the window is another one now.
  */
 bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns);
 
@@ -48,20 +50,20 @@ static inline bool looks_at(const struct looks *looks, uint64_t now_ns)
 	return now_ns - looks->opened_ns < LOOKS_FIRST_NS || (now_ns >= looks->from_ns && now_ns < looks->until_ns);
 }
 
-/* The time of four windows. */
+/* Returns how long four windows last. */
 static inline uint64_t looks_turn_ns(const struct looks *looks)
 {
 	return UINT64_C(1) << (LOOKS_WINDOW_SHIFT + 2 + looks->level);
 }
 
-/* Returns what another process must know, beside the seed, to find the same windows: a number that is not 0. */
+/* Returns a number, not 0, that another process needs beside the seed to find the same windows. */
 uint32_t looks_tell(const struct looks *looks, uint64_t now_ns);
 
 /*
- * Sets looks to what a thread has told, whoever wrote that: looks_find, called for now_ns, finds the window that is
- * open then, or the next one. Returns false if told is no such number.
+ * Sets looks to what a thread has told by looks_tell. looks_find, called for now_ns, then finds the window that is
+ * open, or the next one. Returns false if told is no such number; told may be anybody's claim.
  */
 bool looks_follow(struct looks *looks, uint64_t seed, uint64_t told, uint64_t now_ns);
 
-/* A call that waited repeats with that period. */
+/* Learns the period with which a call that waited repeats; raises the level if the window is too short for it. */
 void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns);

@@ -1,9 +1,9 @@
 /*
  * Notes: how a process that has no slot tells root why.
  *
- * slurmstepd makes one page of System V shared memory for each step and node, which belongs to the job's user and is
- * marked for removal at once: it lives as long as slurmstepd is attached to it. A process reaches it by its id alone,
- * so also one that has lost every descriptor. Every count is the user's claim.
+ * slurmstepd makes one page of System V shared memory for each step and node. The page belongs to the job's user and is
+ * marked for removal at once, so it lives as long as slurmstepd is attached to it. A process reaches the page by its id
+ * alone, even if it has lost every descriptor. Every count is the user's claim.
  */
 #pragma once
 
@@ -11,11 +11,11 @@
 
 #define MPIWAIT_NOTES_MAGIC UINT64_C(0x3145544f4e57504d) /* "MPWNOTE1" in memory */
 
-/* Why a process is not among the ranks. In the order of the rows MISSED of spank/record/record_fields.def. */
+/* Reasons why a process is not among the ranks, in the order of the rows MISSED of spank/record/record_fields.def. */
 enum mpiwait_note {
 	MPIWAIT_NOTE_LOST,      /* a rank did not find the stats segment: its descriptors are closed */
 	MPIWAIT_NOTE_UNREACHED, /* the process initialised MPI, and none of its calls came to the library */
-	MPIWAIT_NOTE_REPLACED,  /* the process took the library out of its LD_PRELOAD, for all that it started then */
+	MPIWAIT_NOTE_REPLACED,  /* the process took the library out of LD_PRELOAD: what it starts lacks the library */
 	MPIWAIT_NOTE_STATIC,    /* the task's program is linked statically: it loads no library */
 	MPIWAIT_NOTE_SETUID,    /* the task's program is setuid or setgid: the loader ignores LD_PRELOAD */
 	MPIWAIT_NOTE_UNFIT,     /* a rank's library does not know the layout of the stats segment: another release */
@@ -24,6 +24,7 @@ enum mpiwait_note {
 
 struct mpiwait_notes {
 	uint64_t magic;
-	uint64_t key;                  /* random, and in the configuration too: ids are those of one IPC namespace */
-	uint32_t count[MPIWAIT_NOTES]; /* atomic: processes, by enum mpiwait_note */
+	/* Random number that the configuration repeats: in another IPC namespace the same id is another page. */
+	uint64_t key;
+	uint32_t count[MPIWAIT_NOTES]; /* number of processes by enum mpiwait_note, counted atomically */
 };

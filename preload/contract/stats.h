@@ -1,18 +1,18 @@
 /*
  * The stats segment: how a rank tells root how long it waited.
  *
- * slurmstepd makes one sealed memfd per step and node, the ranks of the step write their slots, root reads them with
- * pread. Fixed width, native byte order, never shrinks
- * or grows, owned by the job's user: to root every number in it is a claim.
+ * slurmstepd makes one sealed memfd per step and node. The ranks of the step write their slots; root reads them with
+ * pread. Widths are fixed, the byte order is the machine's, and the size never changes. The job's user owns the
+ * segment: to root every number in it is a claim.
  *
  *     offset 0                       struct mpiwait_header
- *     MPIWAIT_WORDS_OFFSET + c*8     what a thread on CPU c asks of its core's frequency (lease.h), c < MPIWAIT_WORDS
+ *     MPIWAIT_WORDS_OFFSET + c*8     request of a thread on CPU c for its core's frequency (lease.h), c < MPIWAIT_WORDS
  *     MPIWAIT_SLOTS_OFFSET + i*size  struct mpiwait_slot i, i < header.slot_count
  *     mpiwait_sizes_offset(n, i)     struct mpiwait_sizes of slot i, n = header.slot_count; written under profile only
  *
- * One rank owns one slot; one thread of that rank owns one lane and is its only writer, so that plain 8-byte stores
- * do; the sizes are counted by all of them, atomically. All times are nanoseconds. Rows of mpi_calls.def are only ever
- * appended: a row's index is part of this layout.
+ * One rank owns one slot. One thread of that rank owns one lane and is its only writer, so plain 8-byte stores suffice;
+ * all threads count the sizes, atomically. All times are nanoseconds. Rows of mpi_calls.def are only ever appended: a
+ * row's index is part of this layout.
  */
 #pragma once
 
@@ -21,26 +21,26 @@
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
 #define MPIWAIT_VERSION      8
-#define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
+#define MPIWAIT_LANES        8u   /* threads of a rank that have a lane of their own */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
-#define MPIWAIT_SIZES        40u  /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
-#define MPIWAIT_SIZES_ROOM   64u  /* the last one is what is counted there and beyond */
+#define MPIWAIT_SIZES        40u  /* classes of message sizes: 0 bytes, then powers of two; the last one is open */
+#define MPIWAIT_SIZES_ROOM   64u  /* room for classes; readers count all from MPIWAIT_SIZES - 1 on as the last class */
 #define MPIWAIT_PHASES       16u  /* phases of the program that a rank tells apart */
-#define MPIWAIT_PHASE_NONE   0u   /* the place of what is in no phase; that of the phase level[i] is i + 1 */
+#define MPIWAIT_PHASE_NONE   0u   /* index of the waits in no phase; phase level[i] has the index i + 1 */
 #define MPIWAIT_PHASE_OTHER  (MPIWAIT_PHASES + 1u)
 #define MPIWAIT_PHASE_PLACES (MPIWAIT_PHASES + 2u)
-#define MPIWAIT_SITES        64u /* places in the program that a rank tells apart; one more is for all others */
-#define MPIWAIT_MODULES      16u /* programs and libraries that these are in */
+#define MPIWAIT_SITES        64u /* call sites that a rank tells apart; one more entry is for all others */
+#define MPIWAIT_MODULES      16u /* programs and libraries in which call sites lie */
 #define MPIWAIT_MODULE_NAME  48u
 #define MPIWAIT_BUILD_ID     20u
-#define MPIWAIT_WORDS        16384u /* CPUs that may ask for a frequency */
+#define MPIWAIT_WORDS        16384u /* CPUs for which a frequency can be asked */
 #define MPIWAIT_WORDS_OFFSET 4096u
 #define MPIWAIT_SLOTS_OFFSET (MPIWAIT_WORDS_OFFSET + 8u * MPIWAIT_WORDS)
 #define MPIWAIT_SLOTS_MIN    64u
 #define MPIWAIT_SLOTS_MAX    1024u
 
-/* Both halves are built by one compiler, so that root knows what the program's half can do. */
+/* The same compiler builds root's half and the program's half, so root knows what the program's half can do. */
 #if defined(__x86_64__) && (defined(__clang__) || __GNUC__ >= 9)
 #define MPIWAIT_HAS_WAITPKG 1
 #else
@@ -58,21 +58,21 @@ enum mpiwait_rung {
 	MPIWAIT_RUNG_COUNT
 };
 
-/* The rungs that this release can do where the node can; the others are names that policies may use already. */
+/* Set of the rungs that this build has. Policies may name other rungs already. */
 enum {
 	MPIWAIT_RUNGS_BUILT = 0
 #define RUNG(constant, name, built, ...) | (built) << MPIWAIT_RUNG_##constant
 #include "preload/contract/rungs.def"
 };
 
-/* Where the other rank of a point-to-point call is: on another node, on this one, or that is not known. */
+/* Locality of the other rank of a point-to-point call: on another node, on this one, or not known. */
 enum mpiwait_place { MPIWAIT_FAR, MPIWAIT_NEAR, MPIWAIT_PLACES, MPIWAIT_NOWHERE = MPIWAIT_PLACES };
 
 enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FAMILY_MPICH, MPIWAIT_FAMILY_ABI };
 
 enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNING, MPIWAIT_SLOT_FINALIZED };
 
-/* What became of a node's files of csv=. NONE: no rank came to write them. */
+/* Outcome of writing a node's files of csv=. NONE: no rank came to write them. */
 enum mpiwait_csv {
 	MPIWAIT_CSV_NONE,
 	MPIWAIT_CSV_WRITTEN,
@@ -83,24 +83,24 @@ enum mpiwait_csv {
 	MPIWAIT_CSV_OUTCOMES
 };
 
-/* Bits of mpiwait_slot.hooks: where idle calls of waits came from. */
+/* Bits of mpiwait_slot.hooks: the functions by which waits called us while they were idle. */
 #define MPIWAIT_HOOK_OPAL  (1u << 0) /* opal_progress with sched_yield inside */
 #define MPIWAIT_HOOK_YIELD (1u << 1) /* sched_yield alone */
 #define MPIWAIT_HOOK_UCP   (1u << 2) /* ucp_worker_progress */
-#define MPIWAIT_HOOK_LOOP  (1u << 3) /* our own loop before the call, where the runtime has no idle call */
+#define MPIWAIT_HOOK_LOOP  (1u << 3) /* our own loop before the call, if the runtime makes no idle call */
 #define MPIWAIT_HOOK_OFI   (1u << 4) /* reads of libfabric's queues and counters */
 #define MPIWAIT_HOOKS      5u
 
-/* Bits of mpiwait_slot.flags: why a rank was passed through, wholly or in part. */
+/* Bits of mpiwait_slot.flags: reasons why the library did less for a rank, or nothing. */
 #define MPIWAIT_FLAG_TWO_MPIS     (1u << 0) /* more than one provider of PMPI_Init, or a translator before it */
-#define MPIWAIT_FLAG_NO_HOOK      (1u << 1) /* this MPI has no idle hook that we know */
+#define MPIWAIT_FLAG_NO_HOOK      (1u << 1) /* this MPI has no idle hook that the library knows */
 #define MPIWAIT_FLAG_LANES_FULL   (1u << 2) /* threads beyond MPIWAIT_LANES are not counted */
-#define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the spin phase gives the core away */
-#define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads: waits lacked naps, under the MPI's lock */
-#define MPIWAIT_FLAG_NO_EVENT     (1u << 5) /* nothing wakes this rank: the policy's event rung is not used (any more) */
-#define MPIWAIT_FLAG_PREWAITS     (1u << 6) /* loops before some calls, whose waits made no idle call */
-#define MPIWAIT_FLAG_NO_GRANT     (1u << 7) /* pstate was configured, and what was granted is not here */
-#define MPIWAIT_FLAG_PRESLEEPS    (1u << 8) /* sleeps before some collectives, whose waits made no idle call */
+#define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the task shares its cores: the spin phase yields */
+#define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads: waits lacked naps, because the MPI's lock was held */
+#define MPIWAIT_FLAG_NO_EVENT     (1u << 5) /* no message wakes this rank (any more): the event rung is unused */
+#define MPIWAIT_FLAG_PREWAITS     (1u << 6) /* loops ran before some calls, because their waits made no idle call */
+#define MPIWAIT_FLAG_NO_GRANT     (1u << 7) /* pstate was configured, but the rank does not find its grant */
+#define MPIWAIT_FLAG_PRESLEEPS    (1u << 8) /* sleeps came before some collectives, whose waits made no idle call */
 
 struct mpiwait_header {
 	uint64_t magic;
@@ -108,24 +108,27 @@ struct mpiwait_header {
 	uint32_t header_size; /* sizeof(struct mpiwait_header) */
 	uint32_t slot_size;   /* sizeof(struct mpiwait_slot) */
 	uint32_t slot_count;
-	uint32_t claimed;    /* atomic: slots asked for; more than slot_count: the rest found none */
+	uint32_t claimed;    /* slots asked for, counted atomically; ranks beyond slot_count got none */
 	uint32_t sizes_size; /* sizeof(struct mpiwait_sizes) */
-	uint32_t alive;      /* atomic, with csv=: ranks that have begun and not left MPI */
-	uint32_t left;       /* atomic, with csv=: ranks that have left */
-	uint32_t csv;        /* enum mpiwait_csv: what became of the files that the latest rank wrote */
+	uint32_t alive;      /* with csv=: ranks that are in MPI, counted atomically */
+	uint32_t left;       /* with csv=: ranks that have left MPI, counted atomically */
+	uint32_t csv;        /* enum mpiwait_csv: outcome of the latest rank that wrote files */
 	uint32_t reserved[5];
 };
 
-/* One MPI function, its large-count variant included. */
+/* Counts of one MPI function, its large-count variant included. */
 struct mpiwait_call_stats {
-	uint64_t calls;         /* outermost calls, whether they waited or not */
-	uint64_t waits;         /* calls that found nothing to do for 64 polls or more */
-	uint64_t wait_ns;       /* time in those, from the 64th idle poll to the last, but not stopped */
-	uint64_t longest_ns;    /* the longest of them */
-	uint64_t time_ns;       /* entry to exit, under profile only */
-	uint64_t burned_ns;     /* entry to exit of the long calls that were looked at, made no idle call ... */
-	uint64_t burned_cpu_ns; /* ... and kept the CPU busy for more than a quarter of that: so long */
-	uint64_t bytes;         /* handed to the calls that succeeded, under profile only */
+	uint64_t calls;      /* outermost calls, with or without a wait */
+	uint64_t waits;      /* calls with 64 idle polls or more */
+	uint64_t wait_ns;    /* time in waits, from the 64th idle poll to the last; stopped time does not count */
+	uint64_t longest_ns; /* the longest wait */
+	uint64_t time_ns;    /* time from entry to exit, under profile only */
+	/*
+	 * Time in long calls that were watched, made no idle call and kept the CPU busy for more than a quarter of it.
+	 */
+	uint64_t burned_ns;
+	uint64_t burned_cpu_ns; /* CPU time of the thread in the calls of burned_ns */
+	uint64_t bytes;         /* bytes that successful calls handed over, under profile only */
 };
 
 /* The waits of a phase of the program, under profile only. */
@@ -136,97 +139,96 @@ struct mpiwait_phase_stats {
 
 struct mpiwait_lane {
 	uint32_t tid;
-	uint32_t open_call;     /* row index + 1 of the call that waits now, 0: none */
-	uint64_t open_since_ns; /* first clock reading of that wait, arbitrary epoch */
-	uint64_t open_last_ns;  /* the latest one, same epoch: a killed rank's last wait is the difference */
+	uint32_t open_call;     /* row index + 1 of the call that waits now, 0: none waits */
+	uint64_t open_since_ns; /* first clock reading of the open wait, arbitrary epoch */
+	uint64_t open_last_ns;  /* latest clock reading, same epoch; a killed rank's last wait lasted until then */
 	uint64_t idle_polls;
-	uint64_t late;           /* waits by forecast that ended in a nap; without an account: naps past the budget */
-	uint64_t late_ns;        /* charged by the clock; without an account: by how much they did */
-	uint64_t sampled_ns;     /* part of the waits beyond their first millisecond ... */
-	uint64_t sampled_cpu_ns; /* ... and the thread's CPU time in that part */
-	uint64_t hook_polls[MPIWAIT_HOOKS]; /* idle polls looked at, by bit of MPIWAIT_HOOK_* */
-	uint64_t transitions;               /* of the core's frequency, both ways */
+	uint64_t late;       /* waits that ended during a nap by forecast; without an account: naps past their budget */
+	uint64_t late_ns;    /* time charged by the clock; without an account: time by which naps passed their budget */
+	uint64_t sampled_ns; /* time in waits beyond the first millisecond of each */
+	uint64_t sampled_cpu_ns;            /* CPU time of the thread in sampled_ns */
+	uint64_t hook_polls[MPIWAIT_HOOKS]; /* idle polls that the library checked, by bit of MPIWAIT_HOOK_* */
+	uint64_t transitions;               /* changes of the core's frequency, down and up */
 	uint64_t event_wakes;               /* sleeps that a message ended */
-	uint64_t event_lost;                /* sleeps that should have been, and ran into their timeout */
+	uint64_t event_lost;                /* sleeps that a message should have ended but the timeout did */
 	uint64_t naps[MPIWAIT_RUNGS];
-	uint64_t asleep_ns[MPIWAIT_RUNGS];        /* clock time inside the rung; of PSTATE: at low frequency, polling */
-	uint64_t place_bytes[MPIWAIT_PLACES + 1]; /* handed to calls with a peer at that place, under profile only */
-	uint64_t forecasts;                       /* of all naps: those that ended at or before a forecast landing */
-	uint64_t early;                           /* waits after such naps that found nothing yet ... */
-	uint64_t early_ns;                        /* ... and how long was polled then */
-	uint64_t foreseen;                        /* waits that there was such a nap in */
-	uint64_t unforeseen;                      /* those of 100 us and more, in no look, that had none */
-	uint64_t threads_cpu_ns; /* in sampled_ns, of the first lane: the process's other threads' CPU time */
-	uint64_t cost_slept_ns;  /* periods of the calls slept in that were compared with calls looked at: their sum */
-	int64_t cost_more_ns;    /* by how much these periods were longer than those of calls looked at, in all */
+	uint64_t asleep_ns[MPIWAIT_RUNGS];        /* clock time in the rung; PSTATE: time of polling at low frequency */
+	uint64_t place_bytes[MPIWAIT_PLACES + 1]; /* bytes by enum mpiwait_place of the peer, under profile only */
+	uint64_t forecasts;                       /* naps that ended at or before the landing of a forecast */
+	uint64_t early;                           /* foreseen waits that went on after the nap */
+	uint64_t early_ns;                        /* polling time after the nap in the early waits */
+	uint64_t foreseen;       /* waits with a nap that ended at or before the landing of a forecast */
+	uint64_t unforeseen;     /* waits of 100 us and more, outside of looks, that were not foreseen */
+	uint64_t threads_cpu_ns; /* CPU time of the process's other threads in sampled_ns, first lane only */
+	uint64_t cost_slept_ns;  /* sum of the periods of calls with sleep that were compared with calls in looks */
+	int64_t cost_more_ns; /* time by which the periods in cost_slept_ns exceeded those of calls in looks, in all */
 	uint64_t cost_variance_us; /* variance of cost_more_ns, in square microseconds */
-	uint64_t cost_windows;     /* looks of the job in which calls that are compared were looked at */
-	uint64_t look;             /* what looks_tell says of the thread's looks (looks.h), 0: it has found none yet */
+	uint64_t cost_windows;     /* looks of the job in which compared calls ended */
+	uint64_t look;             /* value of looks_tell for the thread's looks (looks.h), 0: it has found none yet */
 	uint64_t reserved_places[2];
 	struct mpiwait_phase_stats phases[MPIWAIT_PHASE_PLACES];
 	uint64_t reserved_phases[12];
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
 } __attribute__((aligned(128)));
 
-/* What the program calls its phases, and how long it was in them, under profile only: preload/process/phase.h. */
+/* The program's phases and the time in them, under profile only: preload/process/phase.h. */
 struct mpiwait_phases {
-	uint64_t since_ns;             /* CLOCK_MONOTONIC when the latest began; 0: nothing was profiled */
-	uint32_t place;                /* its place */
-	int32_t level[MPIWAIT_PHASES]; /* their numbers, in the order in which they were met; 0: none yet */
+	uint64_t since_ns;             /* CLOCK_MONOTONIC when the latest phase began; 0: nothing was profiled */
+	uint32_t place;                /* index of the latest phase */
+	int32_t level[MPIWAIT_PHASES]; /* numbers of the phases, in the order of their first use; 0: unused */
 	uint32_t reserved;
-	uint64_t time_ns[MPIWAIT_PHASE_PLACES]; /* in those before the latest */
+	uint64_t time_ns[MPIWAIT_PHASE_PLACES]; /* time in each phase until the latest one began */
 };
 
-/* A program or a library, as the rank has loaded it. */
+/* A program or a library that the rank has loaded. */
 struct mpiwait_module {
-	char name[MPIWAIT_MODULE_NAME]; /* its file's, cut to what fits; terminated */
+	char name[MPIWAIT_MODULE_NAME]; /* name of its file, cut to what fits, terminated */
 	uint8_t build_id[MPIWAIT_BUILD_ID];
-	uint32_t build_id_size; /* 0: it has none */
+	uint32_t build_id_size; /* bytes of the build id, 0: the file has none */
 };
 
-/* A place in the program from which a call was made that waited. */
+/* A call site: a position in the program from which a call was made that waited. */
 struct mpiwait_site {
-	uint64_t key;    /* its address in the rank, and the call; 0: free */
-	uint64_t offset; /* of the instruction after the call, as its module's file has addresses */
-	uint16_t module; /* its place in the table + 1; 0: none, or not known yet */
-	uint16_t layer;  /* it is in MPI's own layer for another language: preload/wait/site.h */
+	uint64_t key;    /* address in the rank, combined with the row of the call; 0: the entry is free */
+	uint64_t offset; /* address of the instruction after the call, as the module's file counts */
+	uint16_t module; /* index of the module + 1; 0: none, or not known yet */
+	uint16_t layer;  /* 1: the call site is in MPI's own layer for another language (preload/wait/site.h) */
 	uint32_t row;
 	uint64_t waits;
 	uint64_t wait_ns;
 };
 
-/* Written under the key sites only: preload/wait/site.h. */
+/* The call sites. Written with the key sites only: preload/wait/site.h. */
 struct mpiwait_sites {
-	uint32_t modules; /* atomic: places asked for */
+	uint32_t modules; /* entries of module asked for, counted atomically */
 	uint32_t reserved;
 	struct mpiwait_module module[MPIWAIT_MODULES];
 	struct mpiwait_site site[MPIWAIT_SITES + 1];
 };
 
 struct mpiwait_slot {
-	uint32_t pid; /* the claiming process; a forked child never writes */
+	uint32_t pid; /* process that claimed the slot; a forked child never writes */
 	uint32_t state;
-	int32_t rank; /* in MPI_COMM_WORLD, with Sessions by the launcher; -1: not known */
-	int32_t size; /* 0: not known */
+	int32_t rank; /* rank in MPI_COMM_WORLD, with Sessions the launcher's number; -1: not known */
+	int32_t size; /* number of ranks, 0: not known */
 	uint32_t family;
 	uint32_t hooks;
 	uint32_t flags;
-	uint32_t lanes;        /* atomic: lanes asked for */
+	uint32_t lanes;        /* lanes asked for, counted atomically */
 	uint64_t start_ns;     /* CLOCK_MONOTONIC after Init returned */
 	uint64_t end_ns;       /* CLOCK_MONOTONIC at Finalize, 0: not reached */
-	uint64_t slowdown_ppm; /* what the account allows; 0: there is none */
+	uint64_t slowdown_ppm; /* share of its time that the account may spend, 0: there is no account */
 	struct mpiwait_phases phases;
 	uint64_t has_sites;
-	uint64_t
-	        launch; /* the same number in all processes that were launched together, 0: not known; mpi/launcher.h */
-	uint32_t task;  /* number of Slurm's task that the rank is or descends from, + 1; 0: not known */
+	uint64_t launch; /* the same number in all processes of a launch, 0: not known (mpi/launcher.h) */
+	uint32_t task;   /* number + 1 of the Slurm task that the rank is or descends from; 0: not known */
 	uint32_t reserved_task;
 	uint64_t reserved[10];
 	struct mpiwait_lane lane[MPIWAIT_LANES];
 	struct mpiwait_sites sites;
 } __attribute__((aligned(128)));
 
-/* How many calls handed over so many bytes: class 0 none, class i from 2^(i-1) to less than 2^i. */
+/* Numbers of calls by the bytes that they handed over: class 0 none, class i from 2^(i-1) to less than 2^i. */
 struct mpiwait_sizes {
 	uint64_t calls[MPIWAIT_CALLS][MPIWAIT_SIZES_ROOM];
 };
@@ -250,7 +252,7 @@ _Static_assert(sizeof(struct mpiwait_sizes) == 8 * 64 * 256, "layout of the stat
 _Static_assert(sizeof(struct mpiwait_sizes) % 4096 == 0, "one slot's sizes share no page with another's");
 _Static_assert((int)MPIWAIT_RUNG_COUNT <= (int)MPIWAIT_RUNGS, "room for the rungs");
 
-/* Where the sizes of a slot are, in a segment of that many slots: from a page's start on. */
+/* Returns the offset of a slot's sizes in a segment of slot_count slots. The first slot's sizes begin a page. */
 static inline uint64_t mpiwait_sizes_offset(uint32_t slot_count, uint32_t slot)
 {
 	uint64_t slots_end = MPIWAIT_SLOTS_OFFSET + (uint64_t)slot_count * sizeof(struct mpiwait_slot);
@@ -258,13 +260,13 @@ static inline uint64_t mpiwait_sizes_offset(uint32_t slot_count, uint32_t slot)
 	return (slots_end + 4095) / 4096 * 4096 + (uint64_t)slot * sizeof(struct mpiwait_sizes);
 }
 
-/* Bytes of a segment of that many slots. */
+/* Returns the bytes of a segment of slot_count slots. */
 static inline uint64_t mpiwait_segment_size(uint32_t slot_count)
 {
 	return mpiwait_sizes_offset(slot_count, slot_count);
 }
 
-/* The class of a size in bytes, of which there are MPIWAIT_SIZES. */
+/* Returns the class of a size in bytes, less than MPIWAIT_SIZES. */
 static inline uint32_t mpiwait_size_class(uint64_t bytes)
 {
 	uint32_t class = bytes ? 64 - (uint32_t)__builtin_clzll(bytes) : 0;

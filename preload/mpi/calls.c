@@ -1,6 +1,4 @@
-/*
- * The signatures of mpi_calls.def, and how they are read.
- */
+/* Parses the signatures of mpi_calls.def. */
 #include "preload/mpi/calls.h"
 
 /* An array of arrays: pointers would be relocated in every process that the library is preloaded into. */
@@ -35,7 +33,7 @@ static void peer_add(struct call_shape *shape, int8_t argument)
 		message->source = argument;
 }
 
-/* A rooted call has two messages and one peer, behind both: the root. */
+/* Finds the root. A rooted call has two messages and one peer behind both: the root. */
 static void root_find(struct call_shape *shape)
 {
 	struct call_message *message = shape->message;

@@ -1,6 +1,4 @@
-/*
- * What the library knows of each row of mpi_calls.def: its functions' names, its group, and its arguments.
- */
+/* The library's knowledge of each row of mpi_calls.def: names of its functions, group, and arguments. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,30 +21,30 @@ enum call_volume {
 	VOLUME_ONE,
 };
 
-/* The four names of one row, in the order in which next_table holds their successors. */
+/* The four names of one row, in the order of next_table. */
 enum call_name { NAME_MPI, NAME_PMPI, NAME_MPI_LARGE, NAME_PMPI_LARGE, CALL_NAMES };
 
-/* One of the messages that a call's arguments describe: indices of arguments, -1 for none. */
+/* A message that a call's arguments describe. The numbers are indices of arguments, -1 for none. */
 struct call_message {
 	int8_t buffer;
 	int8_t count;
 	int8_t type;
 	int8_t peer;
-	int8_t source;  /* a second peer, of the same buffer */
-	bool counts;    /* count is an array */
-	bool types;     /* type is an array */
-	bool only_root; /* significant at the root only */
+	int8_t source;  /* index of a second peer of the same buffer */
+	bool counts;    /* true: the count is an array */
+	bool types;     /* true: the type is an array */
+	bool only_root; /* true: the message is significant at the root only */
 };
 
-/* A row's signature, taken apart. */
+/* A row's parsed signature. */
 struct call_shape {
 	struct call_message message[CALL_GROUPS_MAX];
 	uint8_t messages;
 	uint8_t volume;  /* enum call_volume */
-	bool persistent; /* prepares a request */
-	bool between;    /* two ranks: its peer is no root */
+	bool persistent; /* true: the call only prepares a request */
+	bool between;    /* true: a call between two ranks, so its peer is no root */
 	int8_t root;
-	int8_t handle; /* communicator, window or file */
+	int8_t handle; /* index of the communicator, window or file */
 };
 
 void call_shape_get(enum call_row row, struct call_shape *ret_shape);

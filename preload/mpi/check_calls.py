@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Compares mpi_calls.def with the mpi.h of every MPI that is installed.
 
-Fails when a row's number of arguments or its signature differs from the prototype, when a large-count variant exists
-that the row does not have, when a function that may block is missing, and when an MPI lacks a function whose row is not
-NEWER: it would appear to exist until the program has started. A function is local only if LOCAL says so:
-whatever a new mpi.h brings is reported until somebody has looked at it.
+Fails if a row's number of arguments or its signature differs from the prototype. Fails if a row lacks a large-count
+variant that exists, or if a function that may block has no row. Fails if an MPI lacks a function whose row is not
+NEWER: the function would appear to exist until the program has started. A function is local only if LOCAL says so: a
+function that a new mpi.h brings is reported until somebody has given it a row or put it into LOCAL.
 
     check_calls.py [--build] mpi_calls.def [mpi.h ...]
 
 With --build, as every build runs it, only a wrong number of arguments or a wrong signature fails: it would corrupt
-calls. What a newer MPI has in addition is passed by, and fails the tests alone.
+calls. Additional functions of a newer MPI fail the tests only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROW = re.compile(
     rf'"([bnNVotTpcwfrRqkQv.]*)", ({VOLUMES})\)$', re.M)
 PROTOTYPE = re.compile(r"\bint\s+(MPI_\w+)\s*\(")
 COMPILERS = ["mpicc", "mpicc.openmpi", "mpicc.mpich", "mpicc_abi"]
-# What a letter of a signature stands for: the argument's type, and its type in name_c.
+# The type of the argument for each letter of a signature, and its type in name_c.
 LETTERS = {
     "b": ("void*", "void*"), "n": ("int", "MPI_Count"), "N": ("int*", "MPI_Count*"), "V": ("int*", "MPI_Aint*"),
     "o": ("int*", "MPI_Count*"), "t": ("MPI_Datatype", "MPI_Datatype"), "T": ("MPI_Datatype*", "MPI_Datatype*"),
@@ -38,7 +38,7 @@ LETTERS = {
 }
 PLACES = ["/usr/lib/*/openmpi/include", "/usr/include/*/mpich", "/usr/lib64/*/include", "/usr/include/*-x86_64"]
 
-# Functions that never wait for another rank nor for a disk. File_read_at and its like are no such thing.
+# Functions that wait neither for another rank nor for a disk. File_read_at and its like wait for a disk.
 LOCAL = [
     r"T_\w+", r"Abi_\w+", r"\w+_(toint|fromint|c2f|f2c|f082c|c2f08|f2f08|f082f)", r"Type_\w+",
     r"Info_\w+", r"Group_\w+", r"Status_\w+", r"Op_(create|free|commutative)(_c)?", r"Attr_\w+", r"Keyval_\w+",
@@ -56,7 +56,7 @@ LOCAL = [
     r"Initialized", r"Finalized", r"Is_thread_main", r"Query_thread", r"NULL_\w+", r"DUP_FN",
 ]
 LOCAL_PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in LOCAL))
-# Fortran's own and callback types, which have a prototype but are nothing that a program calls.
+# Functions for Fortran and callback types: they have a prototype, but no program calls them.
 NOT_CALLS = re.compile(r"\w+_function(_c)?|\w+_FN|\w+_fn")
 
 
@@ -96,17 +96,17 @@ def headers_find() -> list[Path]:
 
 
 def type_of(parameter: str) -> str:
-    """Without the name, const, blanks: "const int sendcounts[]" is "int*"."""
+    """Returns the type without name, const and blanks: "int*" for "const int sendcounts[]"."""
     match = re.fullmatch(r"(?:const\s+)?(\w+)((?:\s|\*|const\b)*)(\w*)\s*((?:\[\w*\])*)", parameter.strip())
     if not match:
         return parameter
-    # MPICH 4's name for the same.
+    # MPICH 4 has another name for the type.
     name = "MPI_Request" if match[1] == "MPIO_Request" else match[1]
     return name + "*" * (match[2].count("*") + match[4].count("["))
 
 
 def prototypes_read(path: Path) -> dict[str, list[str]]:
-    # MPICH declares its functions in the second, and those of MPI-IO in the third.
+    # MPICH declares its functions in the second file, and those of MPI-IO in the third.
     parts = [path, path.with_name("mpi_proto.h"), path.with_name("mpio.h")]
     text = "".join(part.read_text(errors="replace") for part in parts if part.exists())
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
@@ -139,7 +139,7 @@ def letter_is_wrong(letter: str, plain: str, large: str | None) -> bool:
     if letter == ".":
         return large is not None and plain != large
     wanted, wanted_large = LETTERS[letter]
-    # Displacement units and the sizes of windows that are MPI_Aint already.
+    # A displacement unit is an int, and an MPI_Aint in name_c.
     accepted = {wanted_large, "MPI_Aint"} if letter == "n" else {wanted_large}
     return plain != wanted or (large is not None and large not in accepted)
 

@@ -1,6 +1,4 @@
-/*
- * Guards the ways to tools. Its invariant stands in forward.h.
- */
+/* Keeps the functions of tools and of what follows them. The invariant stands in forward.h. */
 #include "preload/mpi/forward.h"
 
 #include <string.h>
@@ -13,7 +11,7 @@ struct range {
 
 static struct way {
 	void *tool;
-	void *past; /* what stands behind the tool; NULL: there is no such tool */
+	void *past; /* function behind the tool; NULL: there is no such tool */
 	struct range text;
 } ways[CALL_ROWS * CALL_NAMES];
 
@@ -57,7 +55,10 @@ void *forward_tool(size_t index)
 	return ways[index].tool;
 }
 
-/* A tool that jumps to the next function leaves our own call of it as the caller. */
+/*
+ * Returns true if the tool brings the thread's call back. A tool that jumps to the next function leaves our own call of
+ * the tool as the caller.
+ */
 static bool comes_back(const struct way *way, size_t index, uintptr_t frame, uintptr_t caller)
 {
 	return forwarded.index == index + 1 && frame < forwarded.frame &&

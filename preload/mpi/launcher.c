@@ -1,6 +1,4 @@
-/*
- * Reading what the launcher says. Its invariant stands in launcher.h.
- */
+/* Reads what the launcher says. The invariant stands in launcher.h. */
 #include "preload/mpi/launcher.h"
 
 #include <fcntl.h>
@@ -9,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NUMBER_MAX    (1 << 24) /* what root takes for a rank: SLOTS_RANK_MAX */
-#define ANCESTORS     8         /* a script or a container's runtime may stand between the proxy and the rank */
+#define NUMBER_MAX    (1 << 24) /* ranks that root accepts: SLOTS_RANK_MAX */
+#define ANCESTORS     8         /* processes that may stand between proxy and rank: scripts, container runtimes */
 #define COMMAND_BYTES 4096
 
-/* FNV-1a of a text and the 0 behind it, so that "a", "b" and "ab" differ. NULL counts as "". */
+/* Adds a text to an FNV-1a hash, with its final 0, so that "a", "b" and "ab" differ. NULL counts as "". */
 static uint64_t hash_add(uint64_t hash, const char *text)
 {
 	size_t length = text ? strlen(text) : 0;
@@ -28,7 +26,7 @@ static uint64_t hash_of(const char *text)
 	return hash_add(UINT64_C(0xcbf29ce484222325), text);
 }
 
-/* A variable's value; NULL where it is not set or empty. */
+/* Returns a variable's value, NULL if it is unset or empty. */
 static const char *value_of(const char *name)
 {
 	const char *text = getenv(name);
@@ -36,7 +34,7 @@ static const char *value_of(const char *name)
 	return text && text[0] ? text : NULL;
 }
 
-/* A decimal number below NUMBER_MAX, -1 where the variable is no such number. */
+/* Returns a variable's decimal number below NUMBER_MAX, -1 if its value is no such number. */
 static int32_t number_of(const char *name)
 {
 	const char *text = value_of(name);
@@ -63,7 +61,7 @@ static char *number_write(char *end, pid_t number)
 	return end;
 }
 
-/* Reads a file of /proc/PID, and ends it with a 0. Returns its size, 0 where it cannot be read. */
+/* Reads a file of /proc/PID and appends a 0. Returns its size, 0 if it cannot be read. */
 static size_t proc_read(pid_t pid, const char *name, char *buffer, size_t size)
 {
 	char path[40] = "/proc/", digits[16];
@@ -81,7 +79,10 @@ static size_t proc_read(pid_t pid, const char *name, char *buffer, size_t size)
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* 0 where that is not known. The name in front may contain anything, so its end is the last parenthesis. */
+/*
+ * Returns the parent's pid, 0 if it is not known. The command's name comes first and may contain anything, so its end
+ * is the last parenthesis.
+ */
 static pid_t parent_of(pid_t pid)
 {
 	char text[512];
@@ -95,7 +96,7 @@ static pid_t parent_of(pid_t pid)
 	return parent;
 }
 
-/* The word behind another one in a command line of so many bytes; NULL: there is none. */
+/* Returns the word after another one in a command line of size bytes, NULL if there is none. */
 static const char *word_after(const char *command, size_t size, const char *word)
 {
 	for (size_t at = 0; at < size; at += strlen(command + at) + 1) {
@@ -108,8 +109,9 @@ static const char *word_after(const char *command, size_t size, const char *word
 }
 
 /*
- * MPICH's mpiexec tells its ranks nothing that they all share, but each node's proxy, their ancestor, has the address
- * of mpiexec among its words, and the number of the group that it serves. What is spawned may be served by the same.
+ * Hashes the launch of MPICH's mpiexec. mpiexec gives its ranks no variable that they all share. But the proxy of each
+ * node, which is their ancestor, has the address of mpiexec in its command line, and the number of the process group
+ * that it serves. The same proxy may serve spawned processes, so PMI_SPAWNED counts too.
  */
 static uint64_t hydra_launch(void)
 {
@@ -134,7 +136,7 @@ static uint64_t variable_launch(const char *name)
 	return text ? hash_of(text) : 0;
 }
 
-/* By PMI, whose launchers are Intel's mpiexec, MPICH's, srun, and Cray's. */
+/* Hashes a launch by PMI: Intel's mpiexec, MPICH's, srun, or Cray's. */
 static uint64_t pmi_launch(void)
 {
 	uint64_t launch = variable_launch("I_MPI_HYDRA_UUID");
@@ -147,7 +149,10 @@ static uint64_t pmi_launch(void)
 	return launch != 0 ? launch : variable_launch("PALS_APID");
 }
 
-/* PMIx has no variable for the size. mpirun sets one of its own; srun's is the step's, whose name space it made. */
+/*
+ * Returns the launch's size. PMIx has no variable for it: mpirun sets one of its own, and srun, which made the name
+ * space, has the step's.
+ */
 static int32_t pmix_size(void)
 {
 	const char *space = value_of("PMIX_NAMESPACE");
@@ -168,7 +173,7 @@ void launcher_read(enum mpiwait_family family, bool has_pmix, struct launcher *r
 	} else if (value_of("PALS_APID")) {
 		found = (struct launcher){variable_launch("PALS_APID"), number_of("PALS_RANKID"), 0, 0};
 	} else if (value_of("PMI_JOBID")) {
-		found.launch = variable_launch("PMI_JOBID"); /* Open MPI 4 that was built with Slurm's PMI */
+		found.launch = variable_launch("PMI_JOBID"); /* Open MPI 4, built with Slurm's PMI */
 	}
 	if (found.rank < 0 || found.rank >= found.size)
 		found.size = 0;

@@ -1,8 +1,8 @@
 /*
- * Shows and hides names. Why and how stands in names.h.
+ * Shows and hides names. names.h says why and how.
  *
- * Everything here runs in the constructor, or in the loader with its lock held: never twice at a time. Only the
- * loader's own tables are read, and dl_iterate_phdr is asked, which the loader allows there: dlsym and dlopen are not.
+ * All functions run in the constructor, or in the loader with its lock held: never twice at a time. They only read the
+ * loader's own tables and call dl_iterate_phdr, which the loader allows there. It does not allow dlsym and dlopen.
  */
 #include "preload/mpi/names.h"
 
@@ -17,23 +17,26 @@
 #include "preload/elf/rebind.h"
 #include "preload/mpi/calls.h"
 
-#define SEEN        1u /* the version of a symbol that has none */
+#define SEEN        1u /* version index of a symbol without a version */
 #define SYMBOLS_MAX (CALL_ROWS * CALL_NAMES + 64)
 
-/* By index of the library's own symbol table; text NULL: not an MPI function. Empty until a definition is asked for. */
+/*
+ * The MPI functions by index of the library's own symbol table; text NULL: not an MPI function. Empty until a
+ * definition is asked for.
+ */
 static struct name {
 	struct object_name name;
-	uintptr_t next; /* what would be found in its place; 0: nothing */
+	uintptr_t next; /* address of the function that would be found without the library; 0: none */
 } names[SYMBOLS_MAX];
 
 static struct {
 	struct object object;
 	size_t symbols;
-	size_t trigger;    /* __gmon_start__ */
-	Elf64_Half unseen; /* the version of what is not seen */
+	size_t trigger;    /* index of __gmon_start__ in the symbol table */
+	Elf64_Half unseen; /* version index of an unseen symbol */
 } own;
 
-static uintptr_t lowest, highest; /* of the addresses of what would be found */
+static uintptr_t lowest, highest; /* range of the addresses in names[].next */
 static bool acting, listed;
 
 static struct {
@@ -96,7 +99,7 @@ static void own_list(void)
 	listed = true;
 }
 
-/* The names of what the object defines are those that are found next, where none has been before. */
+/* Notes the object's definitions as those that are found next, for the names that have none yet. */
 static void definitions_note(const struct object *object)
 {
 	for (size_t i = 1; i < own.symbols; i++) {
@@ -112,7 +115,10 @@ static void definitions_note(const struct object *object)
 	}
 }
 
-/* At the start: objects stand in the order in which they are searched, and what stands before us is found anyway. */
+/*
+ * Notes the definitions of one linked object, at the start. Objects come in the order in which the loader searches
+ * them; definitions before ours are found anyway.
+ */
 static int linked_note(struct dl_phdr_info *info, size_t size, void *context)
 {
 	bool *behind = context;
@@ -134,7 +140,10 @@ static void linked_list(void)
 	dl_iterate_phdr(linked_note, &behind);
 }
 
-/* Of which pages, and with which protection, the versions are a part. */
+/*
+ * Adds the protection `more` to the read-only pages with the versions; 0 takes it away. Returns false if that is not
+ * possible.
+ */
 static bool versions_protect(int more)
 {
 	const Elf64_Phdr *segment =
@@ -142,7 +151,9 @@ static bool versions_protect(int more)
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)own.object.version & ~(page - 1);
 	uintptr_t end = (uintptr_t)(own.object.version + own.symbols);
 
-	/* Pages with code would have to lose their protection against writing and running, or to stop running. */
+	/*
+	 * Pages with code are left alone: they would have to become writable and executable, or stop being executable.
+	 */
 	if (!segment || segment->p_flags & PF_X)
 		return false;
 	return mprotect((void *)start, end - start, PROT_READ | (segment->p_flags & PF_W ? PROT_WRITE : more)) == 0;
@@ -162,7 +173,10 @@ static void version_set(size_t index, bool seen)
 		__atomic_store_n(version, wanted, __ATOMIC_RELAXED);
 }
 
-/* What is unseen in the file becomes seen where the library acts only; any: there is an MPI. */
+/*
+ * Shows the functions that the MPI has and hides all others. A function that is unseen in the file is shown only if the
+ * library acts. any: there is an MPI; trigger: __gmon_start__ is shown. Returns false if nothing can be changed.
+ */
 static bool versions_settle(bool any, bool trigger)
 {
 	if (!versions_protect(PROT_WRITE))
@@ -175,7 +189,10 @@ static bool versions_settle(bool any, bool trigger)
 	return true;
 }
 
-/* A reference that was bound to us or past us, before it was known what should be seen. */
+/*
+ * Returns the address to which a reference should be bound. The loader bound it to us or past us before it was known
+ * which functions are seen.
+ */
 static uintptr_t reference_choose(uintptr_t value, const char *text, bool weak)
 {
 	struct object_name name;
@@ -210,12 +227,12 @@ static int references_settle(struct dl_phdr_info *info, size_t size, void *unuse
 }
 
 struct search {
-	struct object mpi; /* the first */
+	struct object mpi; /* first MPI that was found */
 	unsigned mpis;
 	bool begun, unloaded;
 };
 
-/* Whether nothing has been loaded or unloaded since the last time. */
+/* Returns true if nothing has been loaded or unloaded since the last call. Notes the present counts. */
 static bool is_known(struct search *search, const struct dl_phdr_info *info)
 {
 	bool same = info->dlpi_adds == noticed.loads && info->dlpi_subs == noticed.unloads;
@@ -256,8 +273,8 @@ void names_settle(bool acts)
 }
 
 /*
- * With two, neither can be preferred: a program that loads them so that they are not seen by all means the one or the
- * other, and finds it where nothing stands before it.
+ * Shows the functions of an MPI that has been loaded. With two MPIs, none is shown: a program that loads both unseen
+ * means the one or the other, and finds it if nothing stands before it.
  */
 static void loaded_look(void)
 {
@@ -276,7 +293,10 @@ static void loaded_look(void)
 		noticed.mpi = mpi;
 }
 
-/* The loader asks for the address of __gmon_start__ in the middle of a dlopen: there is none, as ever. */
+/*
+ * Resolves __gmon_start__, which the loader does in the middle of a dlopen. Returns NULL: the function does not exist,
+ * as without the library.
+ */
 static void (*load_noticed(void))(void)
 {
 	loaded_look();

@@ -1,8 +1,8 @@
 /*
- * The resolver. Invariant: RTLD_NEXT has the first word, because another PMPI tool or an ABI translator may stand
- * between us and the MPI; only an MPI that was dlopened with RTLD_LOCAL is looked for by its file name. The loader's
- * answer counts where an object defines that name there. An auditor (LD_AUDIT) may answer with a wrapper of its own
- * instead, whose next function we are; then the first definition behind us does.
+ * The resolver. Invariant: RTLD_NEXT comes first, because another PMPI tool or an ABI translator may stand between us
+ * and the MPI. Only an MPI that was dlopened with RTLD_LOCAL is looked up by its file name. The loader's answer counts
+ * if an object defines the name at that address. Otherwise an auditor (LD_AUDIT) may have answered with a wrapper of
+ * its own, whose next function is ours. Then the first definition behind us counts.
  */
 #include "preload/mpi/next.h"
 
@@ -32,11 +32,11 @@ static const char *const prefixes[] = {
         "libmpi_intel", "libmpi-",     "libmpich-",     "libmpi_abi-", NULL,
 };
 
-/* Libraries that stand between one ABI and another: MPItrampoline, Wi4MPI, Mukautuva. There are two MPIs then. */
+/* Libraries that translate between two ABIs: MPItrampoline, Wi4MPI, Mukautuva. With them, there are two MPIs. */
 static const char *const translators[] = {"libmpitrampoline", "libmpiwrapper", "libwi4mpi", "libmuk.", NULL};
 
 static struct {
-	void *reference; /* on the MPI, and the scope of one that is RTLD_LOCAL */
+	void *reference; /* handle that keeps the MPI loaded, and the scope of an RTLD_LOCAL one */
 	enum mpiwait_family family;
 	bool found;
 	bool ambiguous;
@@ -78,7 +78,7 @@ struct libraries {
 	bool translated;
 };
 
-/* Only notes the names: the loader must not be asked to open anything from inside its own iteration. */
+/* Notes the file names only: the loader must not be asked to open anything from inside its own iteration. */
 static int library_note(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct libraries *libraries = context;
@@ -92,7 +92,10 @@ static int library_note(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-/* Takes a reference on every MPI library that is loaded, keeps the first, and notices a second one. */
+/*
+ * Takes a reference on every MPI library that is loaded and keeps the first as the MPI. A second provider of PMPI_Init
+ * makes the MPI ambiguous. Returns the first one's path, NULL if none is loaded.
+ */
 static const char *libraries_scan(const struct loader *loader)
 {
 	struct libraries libraries = {.count = 0};
@@ -136,7 +139,7 @@ static enum mpiwait_family family_of(const char *path)
 	return strncmp(base_name(path), "libmpi_abi", 10) == 0 ? MPIWAIT_FAMILY_ABI : MPIWAIT_FAMILY_MPICH;
 }
 
-/* Returns the loader's answer, or what an object behind us defines where none defines the answer. */
+/* Returns the loader's answer if an object defines the name there, else the first definition behind us, if any. */
 static void *definition_of(const char *name, void *answer)
 {
 	uintptr_t defined;
@@ -239,7 +242,7 @@ bool next_refers(const void *function, const char *name)
 	return definition_object((uintptr_t)function, &object) && object_refers(&object, name);
 }
 
-/* Returns whether the function is a tool's that may bring calls back: then its place is in forward.h. */
+/* Returns true if the function belongs to a tool that may bring calls back; forward.h keeps it then. */
 static bool found_guard(size_t index, const char *name, void *found)
 {
 	char profiled[NAME_MAX_BYTES + 8] = "P";
@@ -298,7 +301,7 @@ void next_resolve(void)
 	__atomic_store_n(&mpi.found, true, __ATOMIC_RELEASE);
 }
 
-/* With no MPI in sight the answer is not kept: one may be loaded later. */
+/* Without an MPI the answer is not kept: one may be loaded later. */
 void *next_find(size_t index)
 {
 	if (!__atomic_load_n(&mpi.found, __ATOMIC_ACQUIRE))

@@ -1,6 +1,4 @@
-/*
- * Asking the MPI. Its invariant stands in query.h.
- */
+/* Asks the MPI. The invariant stands in query.h. */
 #include "preload/mpi/query.h"
 
 #include "preload/mpi/next.h"
@@ -50,7 +48,7 @@ const struct query_values *query_values(void)
 	return &values[next_family()];
 }
 
-/* What an MPI lacks is an error of its own kind. */
+/* Asks a function with one answer. Returns its error code, or MPI_ERR_COUNT if the MPI lacks the function. */
 static int ask(enum function which, uintptr_t handle, int *ret_answer)
 {
 	int (*function)(uintptr_t, int *) = (int (*)(uintptr_t, int *))functions[which];

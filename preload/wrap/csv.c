@@ -1,4 +1,4 @@
-/* Writes the files of csv=. Its invariant stands in csv.h. */
+/* Writes the files of csv=. The invariant stands in csv.h. */
 #include "preload/wrap/csv.h"
 
 #include <errno.h>
@@ -17,12 +17,12 @@
 #include "preload/process/segment.h"
 
 #define BUFFER_BYTES 32768
-#define LINE_MOST    256 /* no line is longer */
-#define NAME_BYTES   256 /* of a file, its NUL included: what file systems take */
-#define DIGITS_MOST  20  /* of a number of 64 bits */
+#define LINE_MOST    256 /* most bytes of a line */
+#define NAME_BYTES   256 /* most bytes of a file name that file systems take, the NUL included */
+#define DIGITS_MOST  20  /* most digits of a 64-bit number */
 #define SECOND_NS    UINT64_C(1000000000)
 
-/* One of a node's ranks, in the order of the rows. */
+/* A rank of the node. The ranks are sorted as the rows are. */
 struct csv_rank {
 	int32_t rank;
 	uint32_t pid;
@@ -31,21 +31,21 @@ struct csv_rank {
 
 struct csv_file {
 	int fd;
-	int error;     /* the first errno, 0: none */
+	int error;     /* errno of the first failure, 0: none */
 	uint64_t left; /* bytes that the process may write into one file */
 	size_t used;
 	char bytes[BUFFER_BYTES];
 };
 
 static struct {
-	char text[MPIWAIT_CSV_MAX]; /* the variable's value */
-	const char *place;          /* the directory; NULL: nobody asked for files */
+	char text[MPIWAIT_CSV_MAX]; /* value of MPI_WAIT_CSV */
+	const char *place;          /* directory for the files, NULL: nobody asked for files */
 	size_t suffix;              /* length of JOB.STEP.NODE, with which the text begins */
 	struct mpiwait_header *header;
-	pid_t owner; /* the process that has begun and not left yet, 0: none */
+	pid_t owner; /* process that is counted as alive, 0: none */
 } csv;
 
-/* For the rank that writes: other processes never touch these pages. */
+/* Buffers of the rank that writes. Other processes never touch these pages, so they cost no memory there. */
 static struct csv_rank ranks[MPIWAIT_SLOTS_MAX];
 static struct mpiwait_call_stats sums[CALL_ROWS];
 static struct csv_file out;
@@ -54,7 +54,7 @@ static void flush(void)
 {
 	size_t done = 0;
 
-	/* A write beyond the limit would bring the program a signal that ends it. */
+	/* A write beyond the limit would raise SIGXFSZ, which ends the program. */
 	if (!out.error && out.used > out.left)
 		out.error = EFBIG;
 	while (!out.error && done < out.used) {
@@ -80,7 +80,7 @@ static void add_text(const char *text)
 	add_bytes(text, strlen(text));
 }
 
-/* At least that many digits. */
+/* Adds a number with `least` digits or more. */
 static void add_digits(uint64_t number, int least)
 {
 	char digits[DIGITS_MOST];
@@ -116,7 +116,7 @@ static void line_begin(const struct csv_rank *rank)
 	add_number(rank->pid);
 }
 
-/* Instead of the last comma. */
+/* Ends the line in place of its last comma. */
 static void line_end(void)
 {
 	out.bytes[out.used - 1] = '\n';
@@ -134,7 +134,7 @@ static uint64_t greater(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* ended: the rank is in no wait any more. */
+/* Adds a lane to the sums. ended: the rank is in no wait any more, so an open wait does not count. */
 static void lane_add(const struct mpiwait_lane *lane, bool ended)
 {
 	uint64_t open_ns = lane->open_last_ns - lane->open_since_ns;
@@ -189,7 +189,7 @@ static void sizes_row_add(const struct csv_rank *rank, enum call_row row, const 
 	for (uint32_t i = 0; i < MPIWAIT_SIZES; i++) {
 		uint64_t count = calls[i];
 
-		/* The largest sizes are one class. */
+		/* Sizes from the last class on are one class. */
 		for (uint32_t more = MPIWAIT_SIZES; i == MPIWAIT_SIZES - 1 && more < MPIWAIT_SIZES_ROOM; more++)
 			count += calls[more];
 		if (count == 0)
@@ -229,7 +229,7 @@ static bool is_before(const struct csv_rank *left, const struct csv_rank *right)
 	return left->rank != right->rank ? left->rank < right->rank : left->pid < right->pid;
 }
 
-/* By insertion: the C library's qsort may allocate, and the slots are nearly in this order already. */
+/* Inserts a rank in order. The C library's qsort may allocate, and the slots are nearly in this order already. */
 static void rank_insert(const struct csv_rank *rank, size_t count)
 {
 	for (; count > 0 && is_before(rank, &ranks[count - 1]); count--)
@@ -258,7 +258,7 @@ static size_t ranks_find(const struct segment_view *view)
 	return count;
 }
 
-/* BEGIN + table's name + JOB.STEP.NODE + END. Returns false where that is too long. */
+/* Makes a file name: `begin`, the table's name, JOB.STEP.NODE, `end`. Returns false if it is too long. */
 static bool name_make(const char *begin, const struct table *table, const char *end, char name[NAME_BYTES])
 {
 	char *at = name;
@@ -271,7 +271,10 @@ static bool name_make(const char *begin, const struct table *table, const char *
 	return true;
 }
 
-/* A file of that name is what a rank left that was killed here in an earlier run of the job. */
+/*
+ * Creates the draft. A draft that exists was left by a rank that was killed here in an earlier run of the job: it is
+ * removed.
+ */
 static int draft_open(int directory, const char *draft)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -307,7 +310,7 @@ static int draft_write(const struct table *table, const struct segment_view *vie
 	return out.error;
 }
 
-/* The directory is made where it is not there. Returns a descriptor, or -1 with errno. */
+/* Opens the directory, which is created if necessary. Returns a descriptor, or -1 with errno. */
 static int place_open(void)
 {
 	if (mkdir(csv.place, 0777) < 0 && errno != EEXIST)
@@ -316,8 +319,8 @@ static int place_open(void)
 }
 
 /*
- * Writes each file under a name that no other rank of the step uses, and renames them when all are whole. Returns 0 or
- * an errno.
+ * Writes each file under a name that no other rank of the step uses, and renames all files when they are complete.
+ * Returns 0 or an errno.
  */
 static int tables_write(const struct segment_view *view, int directory, uint32_t turn)
 {
@@ -400,7 +403,10 @@ void csv_rank_begins(void)
 	errno = saved;
 }
 
-/* Ranks that begin and leave meanwhile write too, and may have been faster: then their files are written over. */
+/*
+ * Writes the files as the last rank that leaves. Ranks that begin and leave meanwhile write too, and may have been
+ * faster. So this rank writes again until none has left meanwhile, or another one is in MPI.
+ */
 static void last_leaves(struct mpiwait_header *header, uint32_t turn)
 {
 	uint32_t seen;

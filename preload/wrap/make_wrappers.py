@@ -2,8 +2,8 @@
 """Writes the wrappers of one prefix, as C: make_wrappers.py MPI|PMPI
 
 A function of mpi_calls.def becomes up to three in C, which jump to one another: one of its own name for most calls,
-NAME_timed for those under profile whose size is simple, and NAME_long for all others. wrapper.c.in is their text, and
-wrap.h has what they share.
+NAME_timed for calls under profile whose size is simple, and NAME_long for all others. Their text is in wrapper.c.in,
+their common code in wrap.h.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEAD = """\
 
 
 def head(start: str, count: int) -> str:
-    """A function's head, with line breaks where clang-format has them."""
+    """Returns a function's head, with line breaks where clang-format has them."""
     words = ", ".join(f"word~a{place}" for place in range(count)) or "void"
     return textwrap.fill(f"{words})", WIDTH, initial_indent=f"{start}(",
                          subsequent_indent=" " * (len(start) + 1)).replace("~", " ")
@@ -47,7 +47,7 @@ def traits_of(kind: str, group: str, signature: str, volume: str) -> dict[str, b
 
 
 def kept(template: str, traits: set[str]) -> Iterator[str]:
-    """The lines that stand in a function with these traits."""
+    """Yields the lines of the template for a function with these traits."""
     for part in template.split("\n@@")[1:]:
         needed, *lines = part.splitlines()
         for line, _, more in (line.partition("  @ ") for line in lines):

@@ -1,10 +1,10 @@
 /*
- * MPI_Pcontrol(level, ...), which tells the program's phase (phase.h).
+ * MPI_Pcontrol(level, ...), by which the program tells its phase (phase.h).
  *
- * What follows the level is for the tool behind us, of any number and any type. All registers in which arguments may
- * lie are named here, and handed on by a call of the variadic type: only by that is the callee told on x86-64, in al,
- * that there may be floating-point numbers. On ppc64le the words have these too. What a caller had to put on its stack,
- * more than five arguments after the level, is not handed on.
+ * The arguments behind the level are for the tool behind us: any number, any type. The function names all registers in
+ * which arguments may lie, and passes them on by a call of the variadic type. Only such a call tells the callee on
+ * x86-64, in al, that there may be floating-point numbers. On ppc64le the words hold these too. Arguments on the
+ * caller's stack, which are those beyond five after the level, are not passed on.
  */
 #include "preload/process/phase.h"
 #include "preload/wrap/wrap.h"

@@ -1,6 +1,4 @@
-/*
- * The loops before calls. Their invariant stands in prewait.h.
- */
+/* The loops before calls. The invariant stands in prewait.h. */
 #include "preload/wrap/prewait.h"
 
 #include <stddef.h>
@@ -12,11 +10,11 @@
 #include "preload/wait/wait.h"
 #include "preload/wait/watch.h"
 
-#define SCAN 16 /* requests of Waitany that are asked per poll */
+#define SCAN 16 /* requests of Waitany that one poll asks */
 
 typedef uintptr_t word;
 
-/* As long as the longest MPI_Status, twice; never read. */
+/* Memory for a status: twice the longest MPI_Status; never read. */
 struct status {
 	uint64_t words[8];
 };
@@ -28,7 +26,7 @@ static struct {
 } abi;
 
 struct loop {
-	int (*poll)(const struct loop *loop, bool *ret_done); /* one look: an MPI error code */
+	int (*poll)(const struct loop *loop, bool *ret_done); /* polls once; returns an MPI error code */
 	const word *arguments;
 	const char *requests;
 	word count;
@@ -41,7 +39,10 @@ static void *original(enum call_row row, bool large)
 	return next_get((size_t)row * CALL_NAMES + (large ? NAME_PMPI_LARGE : NAME_PMPI));
 }
 
-/* Each look is a MARK call's: what the runtime calls meanwhile spends no time. Returns 0, or an MPI error code. */
+/*
+ * Polls until the loop is done. Returns 0, or an MPI error code. Each poll counts as a MARK call, so that calls which
+ * the runtime makes in it are not timed.
+ */
 static int loop_run(const struct loop *loop)
 {
 	struct wait *wait = &wait_self;
@@ -77,7 +78,10 @@ static int request_ask(const struct loop *loop, word index, int *ret_flag)
 	return ask(request_at(loop, index), ret_flag, loop->status);
 }
 
-/* Those before the cursor are complete. */
+/*
+ * Polls once: asks the requests from the cursor on, up to one that is incomplete. All requests before the cursor are
+ * complete.
+ */
 static int poll_all(const struct loop *loop, bool *ret_done)
 {
 	for (; *loop->cursor < loop->count; ++*loop->cursor) {
@@ -93,7 +97,10 @@ static int poll_all(const struct loop *loop, bool *ret_done)
 	return 0;
 }
 
-/* A few per look, in turns; the choice among those that are complete is the original call's. */
+/*
+ * Polls once: asks SCAN requests, in turns, up to one that is complete. The original call chooses among the complete
+ * ones.
+ */
 static int poll_any(const struct loop *loop, bool *ret_done)
 {
 	for (word i = 0; i < loop->count && i < SCAN && !*ret_done; i++) {
@@ -135,7 +142,7 @@ static void requests_await(enum call_row row, const word *arguments)
 	loop_run(&loop);
 }
 
-/* A request of our own: waits for it, and completes it with that status. */
+/* Waits for a request of ours and completes it with the status. */
 static int request_finish(char request[8], word status)
 {
 	int (*finish)(char *, word) = (int (*)(char *, word))original(ROW_Wait, false);
@@ -182,7 +189,10 @@ static int poll_mprobe(const struct loop *loop, bool *ret_done)
 	return code;
 }
 
-/* By the same on every rank. Inside the collective itself everybody is there: what is left is transfer, not waiting. */
+/*
+ * Waits by an Ibarrier before a collective, if the arguments that are the same on every rank allow it. All ranks are
+ * there when the collective itself begins: its time is transfer, not waiting, and does not count as a wait.
+ */
 static void barrier_await(enum call_row row, bool large, const word *a)
 {
 	int (*start)(word, char *) = (int (*)(word, char *))original(ROW_Ibarrier, false);
@@ -199,7 +209,7 @@ static void barrier_await(enum call_row row, bool large, const word *a)
 	wait_self.kind = CALL_NONE;
 }
 
-/* Another tool behind us has a function of its own for the one name, or for both. */
+/* Returns true if another tool behind us has a function of its own for MPI_X, so that MPI_X and PMPI_X differ. */
 static bool is_watched(enum call_row row)
 {
 	size_t index = (size_t)row * CALL_NAMES;

@@ -1,6 +1,4 @@
-/*
- * Message sizes. Why and when stands in sizes.h, which message of a call counts in mpi_calls.def.
- */
+/* Message sizes. sizes.h says why and when; mpi_calls.def says which message of a call counts. */
 #include "preload/wrap/sizes.h"
 
 #include <stddef.h>
@@ -55,7 +53,10 @@ static bool is_significant(const struct call_message *message, const uintptr_t *
 	return message->peer < 0 || !is_nobody(message->peer, arguments) || !is_nobody(message->source, arguments);
 }
 
-/* Of a rooted call: what the root alone has counts where there is nothing else. */
+/*
+ * Chooses the message of a rooted call: the one that only the root has counts for MPI_ROOT, or if the other one is not
+ * significant.
+ */
 static const struct call_message *rooted_choose(const struct call_shape *shape, const uintptr_t *arguments)
 {
 	const struct call_message *of_root = &shape->message[shape->message[1].only_root];
@@ -107,7 +108,7 @@ static uint64_t array_bytes(const struct call_shape *shape, const struct call_me
 	return message->types ? bytes : bytes_of(sum, arguments[message->type]);
 }
 
-/* To how many the same count goes. */
+/* Returns the number of ranks to which the same count goes. */
 static uint64_t times(const struct call_shape *shape, const uintptr_t *arguments)
 {
 	int lengths[CALL_GROUPS_MAX] = {0, 0};

@@ -1,9 +1,9 @@
 /*
- * How many bytes a call hands over, under profile: count times size of the datatype.
+ * Counts the bytes that a call hands over, under profile: count times size of the datatype.
  *
- * Looked up after the real call has succeeded, and only for arguments that are significant at this rank: an MPI aborts
- * when it is asked for the size of MPI_DATATYPE_NULL. Sizes are not remembered, because a datatype's handle may be
- * given to another one.
+ * The size is looked up after the real call has succeeded, and only for arguments that are significant at this rank: an
+ * MPI aborts when it is asked for the size of MPI_DATATYPE_NULL. Sizes are not remembered, because a datatype's handle
+ * may be reused for another datatype.
  */
 #pragma once
 
@@ -14,23 +14,29 @@
 #include "preload/process/config.h"
 #include "preload/wait/wait.h"
 
-/* Once, before the library acts. sizes: where classes of sizes are counted, NULL for nowhere. */
+/*
+ * Prepares the counting. Called once, before the library acts. sizes: where classes of sizes are counted, NULL for
+ * nowhere.
+ */
 void sizes_prepare(struct mpiwait_sizes *sizes);
 
-/* Once after that, in this rank of MPI_COMM_WORLD, whose handle is world: which ranks are on its node. */
+/* Notes which ranks of MPI_COMM_WORLD, whose handle is world, are on this node. Called once, after sizes_prepare. */
 void sizes_place(const struct config_near *near, uintptr_t world, int32_t rank, int32_t size);
 
-/* What the short way needs of the MPI, and where it counts. */
+/* Data of the short way: facts of the MPI, and where the sizes are counted. */
 extern struct sizes_short {
 	int (*type_size)(uintptr_t, int *);
 	struct mpiwait_sizes *classes;
 	int proc_null;
-	int world;            /* MPI_COMM_WORLD, the lower half of its handle */
-	uint32_t ranks;       /* in it, 0: where they are is not known */
-	const uint8_t *place; /* of each, an enum mpiwait_place */
+	int world;            /* lower half of the handle of MPI_COMM_WORLD */
+	uint32_t ranks;       /* ranks in MPI_COMM_WORLD, 0: their nodes are not known */
+	const uint8_t *place; /* enum mpiwait_place of each rank */
 } sizes_short;
 
-/* Other communicators number their ranks in ways of their own: only of this one it is free to know. */
+/*
+ * Returns the locality of a peer. Only that of a peer in MPI_COMM_WORLD costs no question to the MPI: other
+ * communicators number their ranks in ways of their own.
+ */
 static inline __attribute__((always_inline)) size_t sizes_place_of(uintptr_t comm, uint32_t peer)
 {
 	if ((int)comm == sizes_short.world && peer < sizes_short.ranks)
@@ -38,14 +44,16 @@ static inline __attribute__((always_inline)) size_t sizes_place_of(uintptr_t com
 	return MPIWAIT_NOWHERE;
 }
 
-/* How much of a simple call (make_wrappers.py) is a message; with no peer, peer is the count: that is not
- * MPI_PROC_NULL. */
+/*
+ * Returns how many elements a simple call (make_wrappers.py) hands over. A call without a peer passes its count as
+ * peer, which is never MPI_PROC_NULL.
+ */
 static inline __attribute__((always_inline)) int64_t sizes_count_of(int64_t count, uintptr_t peer)
 {
 	return (int)peer != sizes_short.proc_null ? count : 0;
 }
 
-/* The same as sizes_count for a simple call: so many of that type. large: more than an int can count. */
+/* Counts a simple call of `count` elements of the type, as sizes_count does. large: the count may exceed an int. */
 static inline __attribute__((always_inline)) void sizes_count_simple(enum call_row row, bool large, int64_t count,
                                                                      uintptr_t type, size_t place)
 {
@@ -65,5 +73,5 @@ static inline __attribute__((always_inline)) void sizes_count_simple(enum call_r
 	__atomic_fetch_add(&sizes_short.classes->calls[row][class], 1, __ATOMIC_RELAXED);
 }
 
-/* Counts an outermost call that has returned success; large: by its large-count name. */
+/* Counts an outermost call that has returned success. large: the call was made by its large-count name. */
 void sizes_count(enum call_row row, bool large, const uintptr_t *arguments);

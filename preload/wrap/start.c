@@ -1,6 +1,4 @@
-/*
- * Start and end of the library's work in a process. Its invariant stands in start.h.
- */
+/* Start and end of the library's work in a process. The invariant stands in start.h. */
 #include "preload/wrap/start.h"
 
 #include <stddef.h>
@@ -34,12 +32,12 @@ static pid_t loaded_by;
 static bool preloaded;
 static struct launcher launcher = {.rank = -1};
 
-/* MPI is linked to the program: an MPI function that the library does not define itself. */
+/* Not NULL if MPI is linked to the program: an MPI function that the library does not define itself. */
 extern int PMPI_Initialized(int *) __attribute__((weak));
 
 /*
- * Returns true if what the process starts now gets the library, by its path or by a descriptor (named.h). In bash,
- * getenv is bash's, and knows its variables.
+ * Returns true if the processes that this one starts now get the library, by its path or by a descriptor (named.h). In
+ * bash, getenv is bash's own, which knows bash's variables.
  */
 static bool is_preloaded(void)
 {
@@ -65,8 +63,8 @@ __attribute__((constructor)) static void process_load(void)
 }
 
 /*
- * Leaves MPI for a program that has called no MPI_Finalize. Notes an MPI that was initialised past us, as by functions
- * that the program found in the MPI library's own handle, and an LD_PRELOAD that has lost the library.
+ * Leaves MPI for a program that has not called MPI_Finalize. Notes an MPI that was initialised without us, as by
+ * functions that the program looked up in the MPI library's own handle, and an LD_PRELOAD that lost the library.
  */
 __attribute__((destructor)) static void process_unload(void)
 {
@@ -79,7 +77,7 @@ __attribute__((destructor)) static void process_unload(void)
 		notes_add(&process.config, MPIWAIT_NOTE_REPLACED);
 }
 
-/* The handle of MPI_COMM_WORLD, by the ABI's constants; false: not known. */
+/* Writes the handle of MPI_COMM_WORLD, by the ABI's constants. Returns false if it is not known. */
 static bool world_get(uintptr_t *ret_world)
 {
 	switch (next_family()) {
@@ -98,7 +96,10 @@ static bool world_get(uintptr_t *ret_world)
 	return false;
 }
 
-/* Only after Init: with nothing but Sessions there is no MPI_COMM_WORLD, and asking for its rank is an error. */
+/*
+ * Asks for rank and size. Called after Init only: with Sessions alone there is no MPI_COMM_WORLD, and asking for its
+ * rank is an error.
+ */
 static void rank_find(struct mpiwait_slot *slot)
 {
 	int (*get_rank)(uintptr_t, int *) = (int (*)(uintptr_t, int *))next_symbol("PMPI_Comm_rank");
@@ -114,7 +115,10 @@ static void rank_find(struct mpiwait_slot *slot)
 	}
 }
 
-/* Ranks below another launcher have inherited what srun said of its task: a rank that is no task knows no places. */
+/*
+ * Starts counting sizes. Ranks below another launcher inherit what srun told its task: a rank that is no task itself
+ * does not know where its peers are.
+ */
 static void sizes_start(const struct mpiwait_slot *slot, struct mpiwait_sizes *sizes, bool has_world)
 {
 	uintptr_t world;
@@ -141,7 +145,8 @@ static void policy_set(void)
 	};
 }
 
-/* Mapped, not in the threads' own memory: glibc takes that out of their stacks. Pages that are not used cost nothing.
+/*
+ * Maps the forecasts. In the threads' own memory, glibc would take them out of their stacks. Unused pages cost nothing.
  */
 static void forecasts_map(void)
 {
@@ -150,16 +155,19 @@ static void forecasts_map(void)
 	process.forecasts = memory == MAP_FAILED ? NULL : memory;
 }
 
-/* On cores that ranks share, and with a runtime of which several polls in a row are needed to know that it is idle: a
- * rank that polls keeps the core from those that it waits for. Elsewhere a poll that yields is cheap. */
+/*
+ * Returns true if a rank that polls keeps the core from the ranks that it waits for: on shared cores, with a runtime
+ * that takes several polls in a row to know that it is idle. Elsewhere a poll that yields is cheap.
+ */
 static bool polls_crowd(void)
 {
 	return process.config.shared && process.silent;
 }
 
 /*
- * Where the ranks of the job are not known, nobody looks together. Where polls crowd, the waits of ranks that share a
- * core depend on their turns (`tests/bench/run patterns`: steps half as long again).
+ * Returns true if the rank can keep an account. Ranks that do not know the job's ranks cannot look together. If polls
+ * crowd, the waits of ranks that share a core depend on their turns (`tests/bench/run patterns`: steps half as long
+ * again).
  */
 static bool is_accountable(const struct mpiwait_slot *slot)
 {
@@ -192,7 +200,7 @@ static void shared_start(void)
 	}
 }
 
-/* The launcher's numbers hold until MPI_COMM_WORLD is there to be asked. */
+/* Fills the slot. The launcher's numbers hold until MPI_COMM_WORLD can be asked. */
 static void slot_fill(struct mpiwait_slot *slot)
 {
 	slot->pid = (uint32_t)getpid();

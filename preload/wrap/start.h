@@ -8,8 +8,10 @@
 
 #include "preload/mpi/calls.h"
 
-/* Before one of the rows of GROUP_INIT: prepares the environment for the first that starts MPI. */
+/* Prepares the environment for the first call that starts MPI. Called before a call of GROUP_INIT. */
 void start_call_begins(enum call_row row);
 
-/* After one of the rows of GROUP_INIT returned that MPI error code (0: success): starts or ends the library's work. */
+/*
+ * Starts or ends the library's work. Called after a call of GROUP_INIT has returned that MPI error code (0: success).
+ */
 void start_call_ended(enum call_row row, int code);

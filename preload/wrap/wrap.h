@@ -1,21 +1,22 @@
 /*
- * What the wrappers of MPI functions share. make_wrappers.py makes them from mpi_calls.def and wrapper.c.in: MPI_X and
- * its _c variant for every row in one file, PMPI_X in another, since compiling them takes longest of all.
+ * The parts that the wrappers of MPI functions share. make_wrappers.py makes the wrappers from mpi_calls.def and
+ * wrapper.c.in: MPI_X and its _c variant for every row in one file, PMPI_X in another, because compiling them takes
+ * longest of all.
  *
- * Invariant: each forwards its arguments, as machine words and unchanged, to the next symbol of its own name. On
- * x86-64, AArch64 and ppc64le Linux an int or a pointer argument fills one register or one 8-byte stack slot, so one
- * definition serves every MPI's handles; and the Fortran bindings call these C functions, by one name or the other.
+ * Invariant: each wrapper passes its arguments, as machine words and unchanged, to the next symbol of its own name. On
+ * x86-64, AArch64 and ppc64le Linux an int or a pointer argument fills one register or one 8-byte stack slot. So one
+ * definition serves every MPI's handles. The Fortran bindings call these C functions, by one name or the other.
  *
- * A wrapper has up to three ways, which have the same signature, so that going from one to another is a mere jump:
+ * A wrapper has up to three ways. They have the same signature, so that going from one to another is a mere jump:
  *
- *     its own name   most calls: the library acts, and has nothing to prepare, to look at or to set aside for this one
+ *     its own name   most calls: the library acts, and has nothing to prepare, to check or to set aside for this one
  *     NAME_timed     the same under profile, with a size or with none
- *     NAME_long      all else. A function that next_table lacks may be a tool's, and the call one that the tool brings
- *                    back (forward.h). Arguments are set aside under profile only: else they would have to survive
- *                    every call.
+ *     NAME_long      all other calls. A function that next_table lacks may be a tool's, and the call one that the tool
+ *                    brings back (forward.h). Arguments are set aside under profile only: otherwise they would have to
+ *                    survive every call.
  *
- * A function that not every MPI has is called later_NAME: in the library's file its name stands under a version that no
- * program asks for, so that nothing finds it until names.c has seen that this MPI has it.
+ * The wrapper of a function that not every MPI has is called later_NAME. In the library's file its symbol has a version
+ * that no program asks for, so that nothing finds it until names.c has seen that this MPI has the function.
  */
 #pragma once
 
@@ -37,7 +38,7 @@
 
 typedef uintptr_t word;
 
-/* Functions of so many arguments. */
+/* Functions by the number of their arguments. */
 typedef int function_0(void);
 typedef int function_1(word);
 typedef int function_2(word, word);
@@ -56,7 +57,7 @@ typedef int function_13(word, word, word, word, word, word, word, word, word, wo
 #define HERE   ((uintptr_t)__builtin_frame_address(0))
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 
-/* Returns what a call forwards to that next_table has nothing for, and begins that, as forward_begin does. */
+/* Finds the function for a call for which next_table has nothing, and begins that call as forward_begin does. */
 static inline void *call_find(enum call_row row, enum call_name name, uintptr_t here, uintptr_t caller,
                               struct forward *ret_outer)
 {
@@ -65,7 +66,7 @@ static inline void *call_find(enum call_row row, enum call_name name, uintptr_t 
 	return forward_begin(index, next_find(index), here, caller, ret_outer);
 }
 
-/* Returns what may be done before a call of that row, of PROCESS_PREWAITS and PROCESS_PRESLEEPS. */
+/* Returns which of PROCESS_PREWAITS and PROCESS_PRESLEEPS may be done before a call of the row. */
 static inline __attribute__((always_inline)) uint32_t call_preparations(uint32_t mode, enum call_row row)
 {
 	return mode & ((PREWAIT_CAN(row) ? PROCESS_PREWAITS : 0) | (PRESLEEP_CAN(row) ? PROCESS_PRESLEEPS : 0));
@@ -84,13 +85,13 @@ static inline __attribute__((always_inline)) int64_t call_prepare(uint32_t mode,
 	return PREWAIT_NOT_DONE;
 }
 
-/* Returns true if the size of a call of the kind MARK counts: it is not inside of a blocking one, as for wait_mark. */
+/* Returns true if the size of a MARK call counts: the call is not inside of a blocking one, as for wait_mark. */
 static inline __attribute__((always_inline)) bool call_is_profiled(uintptr_t here)
 {
 	return (process_mode() & PROCESS_PROFILES) && wait_self.outer <= here;
 }
 
-/* Returns true if a call that asks found nothing, by its error code and the address of its flag. */
+/* Returns true if a call that asks found nothing. code: its error code; flag: the address of its flag. */
 static inline __attribute__((always_inline)) bool call_is_vain(int code, word flag)
 {
 	return code == 0 && *(const int *)flag == 0;

@@ -1,13 +1,14 @@
 /*
- * mpi-wait-segment: prints what the ranks of steps do now, read from the stats segments of these steps. Runs as the
- * user whose job it is: 'mpi-wait report --watch' starts it on the job's nodes.
+ * mpi-wait-segment: prints what the ranks of steps do now, as the stats segments of these steps tell it. Runs as the
+ * job's user: 'mpi-wait report --watch' starts it on the job's nodes.
  *
  *     mpi-wait-segment DESCRIPTOR...
  *
- * A descriptor is one of a segment that is open for reading. Standard output gets a line of JSON for each rank between
- * MPI_Init and MPI_Finalize, and one with "problem" for a segment that cannot be read. Times are nanoseconds: of them
- * "open" is the longest wait that a thread of the rank is in, in the function "call", "" if none waits; "waited" and
- * "asleep" are sums since MPI_Init. Everything in a segment is a claim: asleep <= waited <= ran, and open <= ran.
+ * Each DESCRIPTOR is a segment that is open for reading. Standard output gets a line of JSON for each rank between
+ * MPI_Init and MPI_Finalize, and a line with "problem" for a segment that cannot be read. Times are nanoseconds.
+ * "open_ns" is the longest wait that a thread of the rank is in now, in the function "call"; "call" is "" if no thread
+ * waits. "waited_ns" and "asleep_ns" are sums since MPI_Init. Everything in a segment is the user's claim, so the times
+ * are cut: asleep <= waited <= ran, and open <= ran.
  */
 #include "spank/base/cleanup.h"
 #include "spank/node/slots.h"
@@ -35,7 +36,7 @@ static json_int_t at_most(uint64_t value, uint64_t most)
 	return (json_int_t)(value < most ? value : most);
 }
 
-/* Prints and drops `json`. */
+/* Prints `json` and drops the reference. NULL, from a failed allocation, is reported as -EIO. */
 static int line_print(json_t *json)
 {
 	json_auto_t *line = json;
@@ -45,7 +46,7 @@ static int line_print(json_t *json)
 	return 0;
 }
 
-/* Names the function without MPI_; a row that this release does not know by its number. */
+/* Returns the function's name without MPI_; "call N" for a row that this release does not know. */
 static json_t *call_to_json(uint32_t open_call)
 {
 	const char *name = open_call ? slots_call_name(open_call - 1) : "MPI_";
@@ -78,7 +79,7 @@ static int segment_print(int segment)
 	return result;
 }
 
-/* Returns -1 for a word that is no number of a descriptor. */
+/* Returns the descriptor's number, -1 if the word is none. */
 static int descriptor_of(const char *word)
 {
 	char *end = NULL;

@@ -16,7 +16,7 @@ static void refuse(const char *source, const struct error *error)
 	exit(EXIT_FAILURE);
 }
 
-/* NULL without memory. error: see policy_load. */
+/* Returns what the caller frees, NULL without memory. error: see policy_load. */
 static struct policy_set *load_policies(const struct site *site, const char *named, struct error *error)
 {
 	struct policy_set *set = calloc(1, sizeof(*set));
@@ -26,7 +26,10 @@ static struct policy_set *load_policies(const struct site *site, const char *nam
 	return set;
 }
 
-/* A policy whose only file is broken is refused for that; where a shipped one takes its place, it is said. */
+/*
+ * Exits if the policy is refused. A broken file of the site's is the reason where no other file has the policy; where a
+ * shipped file takes its place, the broken one is only logged.
+ */
 static void check_policy(const struct options *options, const struct policy_set *set, const struct site *site,
                          const struct error *broken, const char *source)
 {
@@ -79,7 +82,8 @@ void client_resolve(spank_t spank, const struct site *site, const char *option)
 		return;
 	if (options_parse(text, &options, &error) < 0)
 		refuse(source, &error);
-	set = load_policies(site, options.policy, &error); /* of one that does not parse hears who names it */
+	/* A policy file that does not parse is reported to a user who names that policy. */
+	set = load_policies(site, options.policy, &error);
 	if (!set) {
 		log_error("%s: no memory to read the policies; it is not checked here", source);
 		return;

@@ -1,6 +1,6 @@
 /*
- * The submitter's side, in srun, sbatch and salloc, as the user: refuse what is wrong before there is a job, answer
- * "help", and tell the job's nodes what was decided.
+ * Client: the submitter's side, in srun, sbatch and salloc, as the user. It refuses a wrong option before there is a
+ * job, answers "help", and hands the decision to the job's nodes.
  */
 #pragma once
 
@@ -8,17 +8,19 @@
 
 #include "spank/policy/site.h"
 
-/* The name under which the decision reaches prolog and epilog (Slurm puts "SPANK_" in front), and users set a default.
+/*
+ * The variable by which the decision reaches prolog and epilog (Slurm puts "SPANK_" in front). Users set their default
+ * in it.
  */
 #define CLIENT_VARIABLE "MPI_WAIT_POLICY"
 
-/* Where Slurm leaves the option of a job for the commands inside of it. */
+/* The variable in which Slurm leaves the option of a job for the commands inside the job. */
 #define CLIENT_OPTION_VARIABLE "_SLURM_SPANK_OPTION_mpi_wait_mpi_wait_policy"
 
 /*
- * To be called before Slurm reads the options from the environment. In sbatch and salloc takes the option away that an
- * outer job has left there, if MPI_WAIT_POLICY is set: the variable is nearer to the new job. srun keeps it, whose step
- * belongs to the job that has the option.
+ * Removes the option that an outer job has left in the environment of sbatch or salloc, if MPI_WAIT_POLICY is set: the
+ * variable is nearer to the new job. Keeps the option in srun, whose step belongs to the job that has the option. Must
+ * be called before Slurm reads the options from the environment.
  */
 void client_forget_outer_job(void);
 
@@ -26,8 +28,7 @@ void client_forget_outer_job(void);
 void client_help(const struct site *site);
 
 /*
- * Resolves option (NULL: not given) and the submitter's environment. Does not return when the value is wrong (exit
- * status 1, message on standard error): Slurm ignores the failure of an optional plugin, so that only leaving stops the
- * submission.
+ * Resolves option (NULL: not given) and the submitter's environment. A wrong value ends the process with status 1 and a
+ * message on standard error: Slurm ignores the failure of an optional plugin, so only leaving stops the submission.
  */
 void client_resolve(spank_t spank, const struct site *site, const char *option);

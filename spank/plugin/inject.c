@@ -25,10 +25,16 @@
 #define NOTES_MAX   48
 #define SEARCH_MAX  8192
 
-/* Those that close the descriptors which they did not open (podman, runc, shifter) get the path: a bind mount helps. */
+/*
+ * Container runtimes that hand descriptors on. Others (podman, runc, shifter) close the descriptors that they did not
+ * open. They get the path, and a bind mount makes it valid.
+ */
 static const char *const runtimes[] = {"apptainer", "singularity", "enroot", "ch-run"};
 
-/* *ret_value: the caller's, "" where the task has no such variable. Returns 0, -ENOMEM or -E2BIG. */
+/*
+ * Reads a variable of the task. The caller frees *ret_value, which is "" if the task has no such variable. Returns 0,
+ * -ENOMEM or -E2BIG.
+ */
 static int variable_read(spank_t spank, const char *name, char **ret_value)
 {
 	cleanup_free char *value = malloc(VALUE_MAX);
@@ -45,7 +51,7 @@ static int variable_read(spank_t spank, const char *name, char **ret_value)
 	return 0;
 }
 
-/* An empty value is none. */
+/* Sets a variable of the task; unsets it if the value is empty. */
 static void variable_write(spank_t spank, const char *name, const char *value)
 {
 	if (value[0])
@@ -54,7 +60,7 @@ static void variable_write(spank_t spank, const char *name, const char *value)
 		spank_unsetenv(spank, name);
 }
 
-/* Takes our library away. *ret_others, the caller's, is what else the task preloads, "" for nothing. */
+/* Takes our library out of LD_PRELOAD. The caller frees *ret_others: what else the task preloads, "" for nothing. */
 static int preload_clean(spank_t spank, char **ret_others)
 {
 	cleanup_free char *value = NULL;
@@ -95,7 +101,7 @@ static void sanitizer_set(spank_t spank)
 		spank_setenv(spank, SANITIZER_VARIABLE, told, 1);
 }
 
-/* What an outer step of ours has set is not the user's. */
+/* Unsets the OpenMP variables that still have the value which an outer step of ours gave them. */
 static void threads_clean(spank_t spank)
 {
 	char ours[OPENMP_TEXT_MAX], value[OPENMP_VALUE_MAX];
@@ -128,7 +134,7 @@ static void threads_set(spank_t spank, const struct injection *injection, const 
 			spank_setenv(spank, openmp_name(i), settings.value[i], 0);
 }
 
-/* Appends the local tasks' numbers in the step as ranges. Returns whether all could be said. */
+/* Writes the local tasks' numbers in the step as ranges. Returns false if they do not fit. */
 static bool tasks_print(spank_t spank, uint32_t local_tasks, char *text, size_t size)
 {
 	size_t used = 0, ranges = 0;
@@ -148,8 +154,10 @@ static bool tasks_print(spank_t spank, uint32_t local_tasks, char *text, size_t 
 	return used > 0 && used < size;
 }
 
-/* Which tasks are here; nothing where all are, where they are no ranks of one program that srun starts, and where it is
- * too much to say. */
+/*
+ * Writes which tasks of the step are on this node. Writes nothing if all are, if the tasks are no ranks of one program
+ * that srun starts, or if the text would be too long.
+ */
 static void near_print(spank_t spank, const struct plan_facts *facts, char near[NEAR_MAX])
 {
 	uint32_t tasks = job_number(spank, S_JOB_TOTAL_TASK_COUNT), task;
@@ -178,7 +186,7 @@ static void segment_print(int segment, char text[SEGMENT_MAX], struct error *err
 		inherit_spare(descriptor);
 }
 
-/* MPI_WAIT_CONFIG as config_format.h has it. All its parts have room. */
+/* Sets MPI_WAIT_CONFIG as config_format.h describes it. The buffer has room for all parts. */
 static int config_set(spank_t spank, const struct job *job, const struct injection *injection, bool at_first,
                       struct error *error)
 {
@@ -200,8 +208,9 @@ static int config_set(spank_t spank, const struct job *job, const struct injecti
 }
 
 /*
- * MPI_WAIT_CSV as config.h has it. A directory below the task's own stays that, wherever the program goes. One that is
- * too long is left out: no file could be opened there.
+ * Sets MPI_WAIT_CSV as config_format.h describes it. A relative directory is made absolute here, so that it stays below
+ * the task's own wherever the program goes. A directory whose name is too long is left out: no file could be opened
+ * there.
  */
 static void csv_set(spank_t spank, const struct injection *injection)
 {
@@ -252,7 +261,7 @@ const char *inject_library_name(const char *path, int descriptor, enum inject_na
 	return buffer;
 }
 
-/* Tells why nothing will be preloaded into the task's program, where that is so. */
+/* Counts the note that says why nothing will be preloaded into the task's program, if so. */
 static void program_note(spank_t spank, const struct injection *injection, const char *program)
 {
 	char search[SEARCH_MAX] = "";

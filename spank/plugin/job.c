@@ -1,4 +1,4 @@
-/* SPANK items to plain numbers. */
+/* Reads SPANK items into plain numbers. */
 #include "spank/plugin/job.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void read_cores(spank_t spank, enum spank_item item, char ret_cores[JOB_C
 {
 	char *cores = NULL;
 
-	/* A list that fills Slurm's own buffer may have been cut: as good as none. */
+	/* A list that fills Slurm's own buffer may have been cut, so it counts as missing. */
 	if (spank_get_item(spank, item, &cores) == ESPANK_SUCCESS && cores && strlen(cores) < JOB_CORES_MAX - 1)
 		strcpy(ret_cores, cores);
 }
@@ -68,7 +68,10 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	job.facts.kind = kind_of(job.step_id);
 	job.facts.local_tasks = job_number(spank, S_JOB_LOCAL_TASK_COUNT);
 	job.facts.cpus_per_task = job_number(spank, S_STEP_CPUS_PER_TASK);
-	/* Set by srun only when a binding was asked for; later, in task_init, it would be the final one. */
+	/*
+	 * srun sets the variable only if the user asked for a binding. In task_init it would already be the final
+	 * binding.
+	 */
 	job.facts.user_bound = has_variable(spank, "SLURM_CPU_BIND_TYPE", value) && strcmp(value, "quiet") != 0 &&
 	                       strcmp(value, "verbose") != 0;
 	read_cores(spank, S_JOB_ALLOC_CORES, job.job_cores);

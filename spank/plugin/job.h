@@ -1,7 +1,7 @@
 /*
- * What Slurm says of this step, as plain numbers. With plugin and inject, one of the three modules that know spank_t.
+ * The facts that Slurm tells about this step, as plain numbers. Only the files of this directory know spank_t.
  *
- * SPANK items are read, and of the step's environment, which is the user's, only whether the user asked for a binding.
+ * Reads SPANK items. The step's environment is the user's: from there comes only whether the user asked for a binding.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "spank/base/error.h"
 #include "spank/policy/plan.h"
 
-#define JOB_CORES_MAX 1024 /* Slurm formats core lists into that many bytes */
+#define JOB_CORES_MAX 1024 /* bytes into which Slurm formats a core list */
 
 struct job {
 	uint32_t job_id;
@@ -21,18 +21,18 @@ struct job {
 	char step_name[16];
 	uint32_t uid;
 	uint32_t gid;
-	uint32_t array_job;             /* 0: no array */
-	uint32_t array_task;            /* of array_job */
-	struct plan_facts facts;        /* kind, numbers of tasks and CPUs, and whether the user asked for a binding */
-	char job_cores[JOB_CORES_MAX];  /* abstract core indices, "0-3,8" */
-	char step_cores[JOB_CORES_MAX]; /* likewise */
+	uint32_t array_job;      /* id of the job array, 0: the job is in none */
+	uint32_t array_task;     /* index of the task in the job array */
+	struct plan_facts facts; /* kind of step, numbers of tasks and CPUs, and whether the user asked for a binding */
+	char job_cores[JOB_CORES_MAX];  /* cores of the job on this node, as abstract core indices: "0-3,8" */
+	char step_cores[JOB_CORES_MAX]; /* cores of the step on this node, in the same form */
 };
 
-/* Reads the facts in a remote context. Returns 0, or -EINVAL when a fact that every step has is missing. */
+/* Reads the facts in a remote context. Returns 0, or -EINVAL if a fact that every step has is missing. */
 int job_read(spank_t spank, struct job *ret_job, struct error *error);
 
-/* A number that Slurm has of this step or task; 0 where it has none. */
+/* Returns a number that Slurm has of this step or task, 0 if it has none. */
 uint32_t job_number(spank_t spank, enum spank_item item);
 
-/* The local number of the task that spank speaks of; -1: none. */
+/* Returns the local number of the task that the callback is about, -1 if there is none. */
 int job_task(spank_t spank);

@@ -1,6 +1,7 @@
 /*
- * An ELF note, owner "mpiwait", type 1: the release, the version of the segment's layout, the Slurm that the plugin was
- * built for, and the files that it will use. "readelf -n" shows it; mpi-wait check reads it without loading the plugin.
+ * An ELF note (owner "mpiwait", type 1). It has the release, the version of the segment's layout, the Slurm version
+ * that the plugin was built for, and the files that the plugin uses. "readelf -n" shows the note; mpi-wait check reads
+ * it without loading the plugin.
  */
 #include <slurm/slurm_version.h>
 #include <stdint.h>

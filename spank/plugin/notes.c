@@ -6,7 +6,7 @@
 #include <sys/random.h>
 #include <sys/shm.h>
 
-/* Fills the page, hands it to the user, and marks it for removal: what is attached to it keeps it. */
+/* Fills the page and gives it to the user. Returns false with errno if that fails. */
 static bool page_prepare(int id, struct mpiwait_notes *page, uint32_t uid, uint32_t gid)
 {
 	struct shmid_ds status;

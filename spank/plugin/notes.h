@@ -1,6 +1,6 @@
 /*
- * Makes the page of notes of a step (preload/contract/notes.h): memory of System V that belongs to the job's user, and
- * that ends with this process.
+ * Makes the page of notes of a step (preload/contract/notes.h): System V shared memory that belongs to the job's user
+ * and ends with this process.
  */
 #pragma once
 
@@ -10,12 +10,12 @@
 #include "spank/base/error.h"
 
 struct notes {
-	int id;                     /* -1: there is no page */
-	struct mpiwait_notes *page; /* attached; of a task too, until its exec */
+	int id;                     /* id of the shared memory, -1: there is no page */
+	struct mpiwait_notes *page; /* attached memory; a forked task has it too until its exec */
 };
 
 /*
- * Makes the page. notes_end detaches it. Returns 0, or negative errno and *ret_notes without a page. May be called in
+ * Makes the page, which notes_end detaches. Returns 0, or negative errno and *ret_notes without a page. Called in
  * slurmstepd only.
  */
 int notes_begin(uint32_t uid, uint32_t gid, struct notes *ret_notes, struct error *error);

@@ -15,10 +15,10 @@
 #include "spank/base/proc.h"
 
 #define COUNT_FILE "slurm-cores"
-#define COUNT_MAX  4096 /* bytes of that file */
+#define COUNT_MAX  4096 /* most bytes of COUNT_FILE */
 #define CORES_MAX  65536
 
-/* xcpuinfo_abs_to_mac, xcpuinfo_mac_to_abs and slurm_xfree of Slurm 22.05 to 26.05. */
+/* Types of the functions xcpuinfo_abs_to_mac, xcpuinfo_mac_to_abs and slurm_xfree of Slurm 22.05 to 26.05. */
 typedef int (*list_to_list)(char *list, char **ret_list);
 typedef void (*text_free)(void **text);
 
@@ -28,7 +28,7 @@ struct asked {
 	text_free release;
 	unsigned count;
 	hwloc_bitmap_t *core;
-	hwloc_bitmap_t left; /* the machine's CPUs that are in no core yet */
+	hwloc_bitmap_t left; /* CPUs of the machine that no core has yet */
 };
 
 static void asked_free(struct asked *asked)
@@ -41,7 +41,7 @@ static void asked_free(struct asked *asked)
 
 #define cleanup_asked __attribute__((cleanup(asked_free)))
 
-/* Translates a list. Returns 0, -ERANGE where Slurm does not know all that is in it, or -EINVAL. */
+/* Translates a list. Returns 0, -ERANGE if Slurm does not know all its numbers, or -EINVAL. */
 static int list_ask(const struct asked *asked, list_to_list translate, char *list, hwloc_bitmap_t ret_set)
 {
 	char *answer = NULL;
@@ -72,8 +72,8 @@ static int core_ask(struct asked *asked, unsigned core)
 }
 
 /*
- * Returns how many cores Slurm has at least: as many as lie on the machine's CPUs. slurm.conf may name more cores than
- * there are CPUs (config_overrides), and then several lie on one.
+ * Returns the least number of cores that Slurm has: those on which the machine's CPUs lie. slurm.conf may name more
+ * cores than there are CPUs (config_overrides); several of them lie on one CPU then.
  */
 static unsigned cores_least(const struct asked *asked, unsigned cpus)
 {
@@ -86,7 +86,9 @@ static unsigned cores_least(const struct asked *asked, unsigned cpus)
 	return (unsigned)(hwloc_bitmap_last(cores) + 1);
 }
 
-/* slurmd names its configuration to the processes that it starts; a configless one keeps a copy in its own directory.
+/*
+ * slurmd names its configuration file to the processes that it starts. A configless slurmd keeps a copy in its own
+ * directory.
  */
 const char *numbering_configuration(void)
 {
@@ -100,7 +102,7 @@ const char *numbering_configuration(void)
 	return path ? path : usual[1];
 }
 
-/* Tells one state of Slurm's configuration on this node from another. */
+/* Writes a name for the present state of Slurm's configuration on this node: the boot and the file's time. */
 static void configuration_name(char name[64 + PROC_BOOT_MAX])
 {
 	char boot[PROC_BOOT_MAX] = "";
@@ -113,7 +115,7 @@ static void configuration_name(char name[64 + PROC_BOOT_MAX])
 	         status.st_mtim.tv_nsec);
 }
 
-/* Returns how many cores Slurm was found to count under this configuration; CORES_MAX: not kept. */
+/* Returns the kept number of cores that Slurm counts under this configuration; CORES_MAX if none is kept. */
 static unsigned count_read(int directory, const char *configuration)
 {
 	json_auto_t *json = NULL;
@@ -137,8 +139,9 @@ static void count_keep(int directory, const char *configuration, unsigned cores)
 }
 
 /*
- * Asks for one core after the other until no CPU is left. Where Slurm leaves CPUs to nobody only the core that it does
- * not have ends that; slurmstepd logs such a question as an error, so it is asked once per configuration.
+ * Asks for one core after the other until no CPU is left. If Slurm leaves CPUs to no core, only the question for a core
+ * that Slurm does not have ends the loop. slurmstepd logs such a question as an error, so the count is kept and the
+ * question asked once per configuration.
  */
 static int cores_ask(struct asked *asked, unsigned cpus, int directory)
 {

@@ -1,18 +1,19 @@
 /*
  * Asks slurmstepd which CPUs Slurm's core numbers stand for on this node.
  *
- * slurmstepd has slurmd's numbering and exports the function by which task/cgroup makes a cpuset of a job's cores. It
- * knows what no library can: what slurm.conf says of the node, and how slurmd has reconciled that with the machine.
+ * slurmstepd has slurmd's numbering and exports the function by which task/cgroup makes a cpuset of a job's cores. No
+ * library knows that numbering: it depends on what slurm.conf says about the node, and on how slurmd reconciled that
+ * with the machine.
  */
 #pragma once
 
 #include "spank/machine/topology.h"
 
 /*
- * Asks slurmstepd for the CPUs of each of its cores and numbers the topology accordingly. directory: where the node's
- * number of cores is kept where only a failed question, which Slurm logs, could tell it; "" for nowhere. Returns 0;
- * -ENOSYS where this process exports no such function, -E2BIG where several of Slurm's cores lie on one CPU, -EINVAL or
- * -ENOMEM; the numbering stays unknown then.
+ * Asks slurmstepd for the CPUs of each of its cores and numbers the topology accordingly. directory ("": none) keeps
+ * the node's number of cores if only a failed question, which Slurm logs, could tell it. Returns 0; -ENOSYS if this
+ * process exports no such function, -E2BIG if several of Slurm's cores lie on one CPU, -EINVAL or -ENOMEM. After an
+ * error the numbering stays unknown.
  */
 int numbering_ask(struct topology *topology, const char *directory, struct error *error);
 

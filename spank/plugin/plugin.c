@@ -27,17 +27,17 @@
 #include "spank/policy/options.h"
 #include "spank/policy/site.h"
 
-/* Slurm says what the callbacks' arguments are. */
+/* Slurm defines the arguments of the callbacks; not every callback uses them. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 SPANK_PLUGIN(mpi_wait, 1)
 
 static char option_text[OPTIONS_TEXT_MAX + 1];
-static bool option_was_given;   /* with an empty text too: an unset variable's */
-static int site_argument_count; /* the line in plugstack.conf, for the option's callback, which is not told */
+static bool option_was_given;   /* also true for an empty text, which is an unset variable's */
+static int site_argument_count; /* number of words in plugstack.conf: the option's callback is not told them */
 static char **site_arguments;
-static struct site site;          /* what those say, once read_site has read them */
-static struct step *current_step; /* in slurmstepd, and its copy in each task; NULL: no policy here */
+static struct site site;          /* the site's arguments, valid after read_site */
+static struct step *current_step; /* the step, in slurmstepd and copied into each task; NULL: no policy here */
 
 static void log_to_slurm(enum log_level level, const char *line)
 {
@@ -49,7 +49,9 @@ static void log_to_slurm(enum log_level level, const char *line)
 		slurm_debug("%s", line);
 }
 
-/* The site's arguments; false makes the plugin inert in this process, with one line that says why. */
+/*
+ * Parses the site's arguments. If they are wrong, logs why and returns false: the plugin does nothing in this process.
+ */
 static bool read_site(int argument_count, char **arguments)
 {
 	struct error error = {""};
@@ -62,13 +64,13 @@ static bool read_site(int argument_count, char **arguments)
 }
 
 /*
- * Called once per source of the option, the strongest last; twice for the same one before Slurm 24.05. "help" is
- * answered here: by init_post_opt srun would have complained of a missing command.
+ * Slurm calls this once per source of the option, the strongest last; before Slurm 24.05 twice for the same source.
+ * "help" is answered here: init_post_opt would be too late, since srun complains of a missing command first.
  */
 static int option_given(int value, const char *text, int remote)
 {
 	option_was_given = true;
-	/* A value that does not fit is cut, and still too long for options_parse. */
+	/* A value that does not fit is cut; the rest is still too long for options_parse, which refuses it. */
 	snprintf(option_text, sizeof(option_text), "%s", text ? text : "");
 	if (!remote && strcmp(option_text, "help") == 0 && read_site(site_argument_count, site_arguments))
 		client_help(&site);
@@ -137,7 +139,7 @@ int slurm_spank_exit(spank_t spank, int argument_count, char **arguments)
 	return ESPANK_SUCCESS;
 }
 
-/* The job's own words in a prolog or an epilog: its option, or what the client promoted; NULL for none. */
+/* Returns the job's own words in a prolog or an epilog, NULL for none: its option, or what the client handed on. */
 static const char *job_words(spank_t spank)
 {
 	char *text = NULL;
@@ -154,7 +156,7 @@ int slurm_spank_job_prolog(spank_t spank, int argument_count, char **arguments)
 
 int slurm_spank_job_epilog(spank_t spank, int argument_count, char **arguments)
 {
-	/* whatever the site's arguments say by now: what was granted under older ones is to be undone too */
+	/* The site's arguments do not matter here: grants made under older arguments are undone too. */
 	log_set_sink(log_to_slurm);
 	node_job_revoke();
 	if (read_site(argument_count, arguments))

@@ -30,7 +30,7 @@ static bool path_find(const char *command, const char *search, char path[PATH_MA
 	return false;
 }
 
-/* Returns true if the loader runs in its secure mode there, in which it takes nothing from the environment. */
+/* Returns true if the loader would run the program in secure mode, in which it ignores LD_PRELOAD. */
 static bool is_privileged(const char *path, const struct stat *status)
 {
 	if (status->st_mode & S_ISUID && status->st_uid != geteuid())
@@ -40,7 +40,10 @@ static bool is_privileged(const char *path, const struct stat *status)
 	return getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-/* A program of 64 bits with a fixed address and no loader. One without a fixed address may be a loader itself. */
+/*
+ * Returns true for a 64-bit program with a fixed address and no loader. A program without a fixed address may be a
+ * loader itself.
+ */
 static bool is_static(const char *path)
 {
 	cleanup_close int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -4,7 +4,7 @@
 #include <link.h>
 #include <stddef.h>
 
-/* Returns true if the object itself, not one that it needs, has a function of that name. */
+/* Returns true if the object itself defines the function, not an object that it needs. */
 static bool object_has(const struct link_map *object, const char *name)
 {
 	void *handle = dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD);

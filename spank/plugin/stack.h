@@ -1,10 +1,13 @@
 /*
- * The other SPANK plugins of this process. Slurm loads them in the order of plugstack.conf and calls them in it; the
- * loader keeps what is loaded in the same order.
+ * The other SPANK plugins of this process. Slurm loads and calls them in the order of plugstack.conf; the loader's list
+ * has the same order.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* Returns true if a plugin that is called in each task after ours may still put the task elsewhere (pyxis). */
+/*
+ * Returns true if a plugin behind ours is called in each task, so that it may still move the task into another root
+ * directory (pyxis).
+ */
 bool stack_has_task_init_behind(void);

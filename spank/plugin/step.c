@@ -27,16 +27,16 @@
 struct step {
 	struct state_place place;
 	struct job job;
-	bool shared_cores; /* Slurm may give the job's cores to another one too, or that cannot be told */
-	bool alone;        /* Slurm says that it does not */
+	bool shared_cores; /* Slurm may give the job's cores to another job too, or that cannot be told */
+	bool alone;        /* Slurm says that no other job gets the job's cores */
 	struct decision decision;
 	struct plan plan;
-	struct topology *topology; /* NULL: could not be read */
-	struct injection given;    /* what the tasks get */
-	struct sampler *sampler;   /* NULL: not measured */
+	struct topology *topology; /* topology of the node, NULL: could not be read */
+	struct injection given;    /* things that the tasks are given */
+	struct sampler *sampler;   /* thread that keeps the node state, NULL: none runs */
 };
 
-/* Once: then there is none. */
+/* Logs the error and clears it, so that it is logged once. */
 static void log_problem(const struct step *step, struct error *error)
 {
 	if (error->text[0])
@@ -44,7 +44,7 @@ static void log_problem(const struct step *step, struct error *error)
 	error->text[0] = '\0';
 }
 
-/* What held for the whole job, as the prolog found it; words "" for nothing. */
+/* Reads what the prolog noted for the whole job. words becomes "" if it noted nothing. */
 static void read_job(struct step *step, char words[OPTIONS_TEXT_MAX])
 {
 	cleanup_free struct state_job *state = malloc(sizeof(*state));
@@ -91,7 +91,7 @@ static void load_topology(struct step *step, struct error *error)
 		numbering_ask(step->topology, cache, error);
 }
 
-/* Cores of a list, and their hardware threads; 0 when the list is doubtful. */
+/* Returns the number of cores in a list and writes their hardware threads; 0 if the list is doubtful. */
 static uint32_t count_cores(const struct step *step, const char *core_list, hwloc_bitmap_t ret_cpus)
 {
 	int cores = 0;
@@ -101,7 +101,7 @@ static uint32_t count_cores(const struct step *step, const char *core_list, hwlo
 	return cores > 0 ? (uint32_t)cores : 0;
 }
 
-/* Whether every call is timed, and the sampler looks each second. */
+/* Returns true if every call is timed and the sampler reads each second. */
 static bool is_profiled(const struct step *step)
 {
 	return step->decision.options.profile || strcmp(step->decision.policy.name, "profile") == 0;
@@ -122,7 +122,7 @@ static void make_plan(const struct site *site, struct step *step)
 	plan_make(facts, &step->plan);
 }
 
-/* What the tasks get, but for the grant, which is prepared when all else is there. */
+/* Makes what the tasks are given, except the grant: prepare_grant comes last. */
 static void make_injection(struct step *step, struct error *error)
 {
 	struct injection *given = &step->given;
@@ -148,7 +148,7 @@ static void make_injection(struct step *step, struct error *error)
 	}
 }
 
-/* Writes the set as a list, "" where it does not fit. */
+/* Writes the set as a list, "" if it does not fit. */
 static void print_cpus(hwloc_const_bitmap_t cpus, char list[PROCESSORS_TEXT_MAX])
 {
 	int length = hwloc_bitmap_list_snprintf(list, PROCESSORS_TEXT_MAX, cpus);
@@ -157,7 +157,10 @@ static void print_cpus(hwloc_const_bitmap_t cpus, char list[PROCESSORS_TEXT_MAX]
 		list[0] = '\0';
 }
 
-/* Finds the cores that jobs can have here: those that Slurm counts, less those that slurm.conf keeps from all jobs. */
+/*
+ * Counts the cores that jobs can have here: the cores that Slurm counts, less those that slurm.conf keeps from all
+ * jobs.
+ */
 static void count_usable(const struct step *step, struct state_job *facts)
 {
 	unsigned cores = step->topology ? topology_numbered(step->topology) : 0;
@@ -204,13 +207,13 @@ static void begin_job(const struct site *site, const struct step *step, struct e
 	count_usable(step, facts);
 	snprintf(facts->sources, sizeof(facts->sources), "%s", site->energy);
 	snprintf(facts->cluster, sizeof(facts->cluster), "%s", cluster ? cluster : "");
-	/* The site's default is the whole job's, also where no prolog could say so. */
+	/* The site's default holds for the whole job, also if no prolog noted it. */
 	if (strcmp(step->decision.use.by, "site") == 0)
 		facts->policy = step->decision.use;
 	state_job_begin(&step->place, facts, false, error);
 }
 
-/* Before the tasks are forked, which inherit a part of it; nothing is changed yet. */
+/* Prepares the grant before the tasks are forked, because they inherit a part of it. Changes no frequency yet. */
 static void prepare_grant(const struct site *site, struct step *step)
 {
 	const struct job *job = &step->job;
@@ -240,7 +243,7 @@ static json_t *read_grant(void *context)
 	return grant_to_json(context);
 }
 
-/* The thread that keeps the node state, which has begun. */
+/* Starts the thread that keeps the node state; begin_job has begun that state. */
 static void begin_measuring(struct step *step, struct error *error)
 {
 	struct sampler_config config = {
@@ -259,7 +262,10 @@ static void begin_measuring(struct step *step, struct error *error)
 	sampler_start(&config, &step->sampler, error);
 }
 
-/* Whatever our threads do costs the job its own CPUs, and no other job. Where these are not known, they go anywhere. */
+/*
+ * Confines our threads to the job's CPUs, so that they cost no other job anything. If these CPUs are not known, the
+ * threads may run anywhere.
+ */
 static void confine_threads(const struct step *step)
 {
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
@@ -295,8 +301,8 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 }
 
 /*
- * Binds a task, blocked before its exec, to its part of the step's cores, unless it was bound already. The CPUs are
- * those that it may use now and the plan gives it: never more than Slurm gave.
+ * Binds a task, blocked before its exec, to its part of the step's cores, unless it is bound already. The CPUs are
+ * those that the plan gives it and that it may use now: never more than Slurm gave.
  */
 static void bind_task(const struct step *step, uint32_t task, pid_t pid, struct error *error)
 {
@@ -313,7 +319,7 @@ static void bind_task(const struct step *step, uint32_t task, pid_t pid, struct 
 		error_set(error, rc, "cannot read the affinity of task %u: %s", task, strerror(-rc));
 		return;
 	}
-	/* Less than the step's cores: somebody has bound it. */
+	/* A task that may not use all the step's cores was bound by somebody else. */
 	if (topology_cpus_of(step->topology, core_list, 0, UINT_MAX, all, error) < 0 ||
 	    topology_cpus_of(step->topology, core_list, task * cores, cores, own, error) != (int)cores ||
 	    !hwloc_bitmap_isincluded(all, now))

@@ -1,7 +1,4 @@
-/*
- * One step on one node, in slurmstepd: everything between its start and its end. The tasks' children work on their
- * copy.
- */
+/* One step on one node, in slurmstepd, from its start to its end. Each task works on a forked copy. */
 #pragma once
 
 #include <slurm/spank.h>
@@ -11,23 +8,27 @@
 struct step;
 
 /*
- * Decides which policy holds for this step and prepares what it needs: plan, stats segment, node state, sampler.
- * option is what the launch message said, NULL for nothing. Whatever fails is logged once and left out.
- * Returns NULL where no policy holds, else what step_end frees.
+ * Decides which policy holds for this step and prepares the plan, the stats segment, the node state and the sampler.
+ * option is the text in the launch message, NULL for none. A part that fails is logged once and left out. Returns what
+ * step_end frees, NULL if no policy holds.
  */
 struct step *step_begin(spank_t spank, const struct site *site, const char *option);
 
 /* For the functions below, step may be NULL. */
 
-/* In slurmstepd, for the task that spank speaks of, which is blocked before its exec: binds it if the plan says so,
- * and lets it have a say in its cores' frequency. */
+/*
+ * Binds the task that the callback is about, if the plan says so, and grants it a say in its cores' frequency. Called
+ * in slurmstepd while the task is blocked before its exec.
+ */
 void step_bind_task(struct step *step, spank_t spank);
 
-/* In the task: cleans its environment of an outer step's entries, and puts ours in if the plan says so. */
+/*
+ * Removes an outer step's entries from the task's environment, and sets ours if the plan says so. Called in the task.
+ */
 void step_inject_task(const struct step *step, spank_t spank);
 
-/* In slurmstepd, when the task that spank speaks of has ended: ends its part of the grant. */
+/* Ends the task's part of the grant. Called in slurmstepd when the task that the callback is about has ended. */
 void step_end_task(struct step *step, spank_t spank);
 
-/* Stops the sampler, which writes the step's sums, ends the grant, and frees everything. */
+/* Stops the sampler, which writes the step's sums, ends the grant, and frees the step. */
 void step_end(struct step *step);
