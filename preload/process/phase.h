@@ -4,8 +4,8 @@
  *
  * MPI gives three levels a meaning for every tool, and leaves all others to the program:
  *
- *     0, 1       profiling off and on: the phase ends, and the rank is in none. A negative level does the same; IPM ends
- *                regions with it
+ *     0, 1       profiling off and on: the phase ends, and the rank is in none. A negative level does the same;
+ *                IPM ends regions with it
  *     2          flush: changes nothing
  *     3 and on   the phase with that number begins, and the current one ends
  *
