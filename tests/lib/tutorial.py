@@ -83,7 +83,7 @@ class Follower:
     def _seen(self, command: str) -> str:
         """Runs the command; returns its output if a rank waits in it, "" otherwise."""
         _, text = self._run(command)
-        return text if "MPI_" in text else ""
+        return text if "waits least" in text else ""
 
     def _known(self) -> set[str]:
         return set(re.findall(r"^JobId=(\d+) ", self.cluster.run(["scontrol", "-o", "show", "job"]).stdout, re.M))

@@ -141,7 +141,7 @@ def test_several_segments_at_once(tmp_path: pathlib.Path) -> None:
         path.write_bytes(content)
     found, problem = tools("ranks", READER, *map(str, paths))
     assert [rank["rank"] for rank in found] == [1, 2] and len({rank["segment"] for rank in found}) == 2
-    assert problem == "stats segment cannot be read"
+    assert problem == "cannot read the stats segment"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_several_segments_at_once(tmp_path: pathlib.Path) -> None:
 def test_another_layout_is_none(tmp_path: pathlib.Path, header: dict[str, int]) -> None:
     assert ranks(tmp_path, segments.segment(slot(0))) != []
     found, problem = read(tmp_path, segments.segment(slot(0), **header))
-    assert found == [] and re.fullmatch("stats segment is not one of version [0-9]+", problem)
+    assert found == [] and re.fullmatch("stats segment has a wrong format, not that of version [0-9]+", problem)
 
 
 def test_without_the_program_that_reads(tmp_path: pathlib.Path) -> None:
