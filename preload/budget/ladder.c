@@ -91,22 +91,23 @@ static void rung_on_probation(struct ladder_latency *latency, const struct ladde
 		latency->exit_ns = policy->max_ns / 4;
 }
 
-static bool rung_rests(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t now_ns)
+/* Returns true if the rung is not benched. Puts one whose bench is over on probation. */
+static bool rung_try_return(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t now_ns)
 {
 	if (latency->back_ns == 0)
-		return false;
-	if (now_ns < latency->back_ns)
 		return true;
+	if (now_ns < latency->back_ns)
+		return false;
 	rung_on_probation(latency, policy);
-	return false;
+	return true;
 }
 
 /*
  * Returns true if half of the budget covers the rung's exit latency. Puts a rung that has not fitted for as long as a
  * bench on probation: an unused rung cannot learn that it has become better.
  */
-static bool rung_fits(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t budget_ns,
-                      uint64_t now_ns)
+static bool rung_try_fit(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t budget_ns,
+                         uint64_t now_ns)
 {
 	if (latency->exit_ns <= budget_ns / 2) {
 		latency->retry_ns = 0;
@@ -133,7 +134,7 @@ static bool woken_choose(struct ladder *ladder, const struct ladder_policy *poli
 		struct ladder_latency *latency = &ladder->rung[i];
 
 		if (!latency->woken || !(policy->rungs & (1u << i)) || moment->waited_ns < policy->spin_ns ||
-		    moment->waited_ns < latency->exit_ns || rung_rests(latency, policy, moment->now_ns))
+		    moment->waited_ns < latency->exit_ns || !rung_try_return(latency, policy, moment->now_ns))
 			continue;
 		*ret_action =
 		        (struct ladder_action){(enum mpiwait_rung)i, moment->woken_ns, UINT64_MAX, moment->shared};
@@ -157,9 +158,9 @@ struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_poli
 	for (int i = moment.locked ? (int)MPIWAIT_RUNG_YIELD : (int)MPIWAIT_RUNG_COUNT - 1; i > (int)action.rung; i--) {
 		struct ladder_latency *latency = &ladder->rung[i];
 
-		if (!(policy->rungs & (1u << i)) || rung_rests(latency, policy, moment.now_ns) ||
+		if (!(policy->rungs & (1u << i)) || !rung_try_return(latency, policy, moment.now_ns) ||
 		    (moment.shared && latency->holds_core) ||
-		    !rung_fits(latency, policy, action.budget_ns, moment.now_ns))
+		    !rung_try_fit(latency, policy, action.budget_ns, moment.now_ns))
 			continue;
 		action.rung = (enum mpiwait_rung)i;
 		action.ask_ns = latency->timed ? action.budget_ns - latency->exit_ns : 0;

@@ -299,7 +299,7 @@ static void act(struct wait *wait, uint32_t hook)
 	wait->dozed = 1;
 	wait->quiet = 0;
 	now_ns = clock_now_ns();
-	if (wait_jumped(wait, now_ns, action.ask_ns))
+	if (wait_skip_stop(wait, now_ns, action.ask_ns))
 		return;
 	wait->last_ns = lane->open_last_ns = now_ns;
 	lane->asleep_ns[action.rung] += wait->last_ns - began_ns;

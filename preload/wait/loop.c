@@ -27,10 +27,10 @@ void loop_end(struct wait *wait)
 }
 
 /*
- * Returns true if the loop calls from that callsite. Learns a new one while there is room and the clock is not yet
- * read.
+ * Learns that the loop calls from that callsite, while there is room and the clock is not yet read. Returns true if it
+ * is known now.
  */
-static bool place_is_known(struct wait_loop *loop, uintptr_t place)
+static bool callsite_learn(struct wait_loop *loop, uintptr_t place)
 {
 	for (uint32_t i = 0; i < loop->places; i++)
 		if (loop->place[i] == place)
@@ -59,8 +59,8 @@ static void loop_poll(struct wait *wait, enum call_row row)
 	rung_leave(&wait->rung);
 }
 
-/* Returns true if a gap of gap_ns between two calls, or the sum of such gaps, means work of the program. */
-static bool has_own_work(struct wait *wait, uint64_t gap_ns)
+/* Counts a gap of gap_ns between two calls. Returns true if it, or the sum of gaps, means work of the program. */
+static bool gap_count(struct wait *wait, uint64_t gap_ns)
 {
 	struct wait_loop *loop = &wait->loop;
 
@@ -78,10 +78,10 @@ void loop_enter(enum call_row row, uintptr_t here)
 	struct wait_loop *loop = &wait->loop;
 
 	wait->outer = here;
-	if (!place_is_known(loop, wait_caller(wait))) {
+	if (!callsite_learn(loop, wait_caller(wait))) {
 		loop_end(wait);
-		place_is_known(loop, wait_caller(wait));
-	} else if (loop->left_ns != 0 && has_own_work(wait, clock_now_ns() - loop->left_ns)) {
+		callsite_learn(loop, wait_caller(wait));
+	} else if (loop->left_ns != 0 && gap_count(wait, clock_now_ns() - loop->left_ns)) {
 		loop_end(wait);
 	} else if (loop->vain >= 2 * LOOP_CALLS) {
 		loop_poll(wait, row);

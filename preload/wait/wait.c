@@ -172,7 +172,7 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	__atomic_store_n(&lane->open_call, wait->row + 1, __ATOMIC_RELEASE);
 }
 
-bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
+bool wait_skip_stop(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
 {
 	uint64_t gap_ns = now_ns - wait->last_ns;
 
@@ -243,7 +243,7 @@ void wait_clock(struct wait *wait, uint64_t now_ns)
 {
 	if (wait->polls == WAIT_FREE_POLLS)
 		wait_open(wait, now_ns);
-	else if (!wait_jumped(wait, now_ns, 0))
+	else if (!wait_skip_stop(wait, now_ns, 0))
 		wait_look(wait, now_ns);
 	event_judge(wait, wait->progressed);
 	wait->progressed = 0;

@@ -135,7 +135,7 @@ bool wait_prepare(struct wait *wait, uintptr_t here);
  * worthless: the wait is opened anew. A gap of over a second more than asked_ns means that the clock jumped, or that
  * the process was stopped (scontrol suspend) or at work: nobody waited meanwhile, so the gap is taken off the wait.
  */
-bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns);
+bool wait_skip_stop(struct wait *wait, uint64_t now_ns, uint64_t asked_ns);
 
 /*
  * Accounts for an idle poll of the open call at now_ns, past the first WAIT_FREE_POLLS, and learns what the poll shows.
