@@ -79,7 +79,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def sweeping(scripted: Cluster) -> Cluster:
     """Where the nodes hand their records to the spool under writer=sweep as well."""
-    if " move " not in scripted.node_run("c1", [jobs.HELPER, "--help"]).stdout:
+    if "--only-move" not in scripted.node_run("c1", [jobs.HELPER, "--help"]).stdout:
         pytest.skip("the nodes of this release keep their records under writer=sweep")
     # one that waits for another test's job would take this one's upon itself, and look for that other's only
     free = ["flock", "--nonblock", f"{LOCK}.waiting", "flock", "--nonblock", f"{LOCK}.working", "true"]
