@@ -126,6 +126,9 @@ struct scene {
 };
 
 static const struct scene scenes[] = {
+        {.word = "grows", .most_cpu = 0.3},
+        {.word = "shrinks", .most_cpu = 0.3},
+        {.word = "short in looks", .work = work_short_looks},
         {.word = "always", .most_cpu = 0.5},
         {.word = "rotating", .most_cpu = 0.5},
         {.word = "wandering", .most_cpu = 0.5},
@@ -135,9 +138,6 @@ static const struct scene scenes[] = {
         {.word = "even"},
         {.word = "uneven"},
         {.word = "heavy"},
-        {.word = "grows", .most_cpu = 0.3},
-        {.word = "shrinks", .most_cpu = 0.3},
-        {.word = "short in looks", .work = work_short_looks},
         {.word = "long in looks", .work = work_long_looks},
         {.word = "the windows' period", .work = work_windows_period, .most_cpu = 0.8},
         {.word = "slower and slower", .work = work_slower, .most_cpu = 0.6, .least_steps = LATER_STEPS},
