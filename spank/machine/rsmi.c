@@ -97,7 +97,7 @@ static uint32_t position_of(const struct device devices[], uint32_t count, uint3
 
 	for (uint32_t i = 0; i < count; i++)
 		position += devices[i].minor < devices[index].minor ||
-		            (devices[i].minor == devices[index].minor && i < index);
+		            (i < index && devices[i].minor == devices[index].minor);
 	return position;
 }
 

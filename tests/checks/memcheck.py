@@ -44,7 +44,8 @@ def program(folder: Path, mpi: str) -> Path:
 def planted(folder: Path, library: Path) -> Path:
     """Builds the library with one read of uninitialised memory; all other objects are the build's."""
     spoilt, target = folder / "wait.c", folder / "libmpiwait.so"
-    others = [part for part in Path(f"{library}.p").glob("*.o") if part.name != "wait_wait.c.o"]
+    objects = [*Path(f"{library}.p").glob("*.o"), *(library.parent / "libwrappers.a.p").glob("*.o")]
+    others = [part for part in objects if part.name != "wait_wait.c.o"]
     done = ran(["/usr/bin/python3", "tests/lib/doubles/mutate.py", "preload/wait/wait.c", spoilt, *PLANT])
     if done.returncode == 0:
         done = ran(["gcc", *LIBRARY_FLAGS, *others, spoilt, "-o", target])
