@@ -65,9 +65,7 @@ static _Noreturn void program_exec(const char *program, char *const command[], c
 	_exit(127);
 }
 
-/* Forks twice and waits for the first child, so that init becomes the parent of the second. */
-int detach_start(const char *program, char *const command[], char *const environment[],
-                 const struct detach_files *files)
+int detach_fork(void)
 {
 	int status = 0;
 	pid_t child = fork();
@@ -80,11 +78,21 @@ int detach_start(const char *program, char *const command[], char *const environ
 		setsid();
 		grandchild = fork();
 		if (grandchild == 0)
-			program_exec(program, command, environment, files);
+			return 1;
 		_exit(grandchild < 0 ? 1 : 0);
 	}
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
 			return errno == ECHILD ? 0 : -errno; /* ECHILD: the host process ignores SIGCHLD */
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
+}
+
+int detach_start(const char *program, char *const command[], char *const environment[],
+                 const struct detach_files *files)
+{
+	int result = detach_fork();
+
+	if (result > 0)
+		program_exec(program, command, environment, files);
+	return result;
 }

@@ -11,6 +11,12 @@ struct detach_files {
 };
 
 /*
+ * Forks twice, and waits for the first child, so that init becomes the parent of the second, in a session of its own.
+ * Returns 1 in that new process, which has to end by _exit, and 0 or -errno in the caller.
+ */
+int detach_fork(void);
+
+/*
  * Starts a program with this command line and environment, and with default signal handling. Its descriptors 0 to 2 are
  * /dev/null; it has no others but those of `files`. With files NULL, no process waits for the program: it is nicer than
  * jobs, and the kernel kills it before them when memory is short. Returns 0 or -errno; does not wait for the program.

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
+#include "spank/base/detach.h"
 #include "spank/base/files.h"
 #include "spank/policy/policy.h"
 
@@ -101,27 +101,14 @@ static _Noreturn void apart_read(const char *own, int end, struct apart *apart)
 	_exit(EXIT_SUCCESS);
 }
 
-/* Starts the reading process. Forks twice, so that it is no child of the host process. Returns 0 or -errno. */
+/* Starts the reading process, which is no child of the host process. Returns 0 or -errno. */
 static int apart_start(const char *own, int end, struct apart *apart)
 {
-	int status = 0;
-	pid_t child = fork();
+	int result = detach_fork();
 
-	if (child < 0)
-		return -errno;
-	if (child == 0) {
-		pid_t reader;
-
-		setsid();
-		reader = fork();
-		if (reader == 0)
-			apart_read(own, end, apart);
-		_exit(reader < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
-	}
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return errno == ECHILD ? 0 : -errno; /* ECHILD: the host process ignores SIGCHLD */
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
+	if (result > 0)
+		apart_read(own, end, apart);
+	return result;
 }
 
 /* Waits for the reading process. After APART_MS kills it, and does not wait for its end: it may hang in the kernel. */
