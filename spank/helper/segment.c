@@ -11,6 +11,7 @@
  * are cut: asleep <= waited <= ran, and open <= ran.
  */
 #include "spank/base/cleanup.h"
+#include "spank/base/files.h"
 #include "spank/node/slots.h"
 
 #include <errno.h>
@@ -18,18 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define EXIT_USAGE   64
 #define SEGMENTS_MAX 64
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static json_int_t at_most(uint64_t value, uint64_t most)
 {
@@ -71,7 +63,7 @@ static int segment_print(int segment)
 	struct error error = {0};
 	int result = 0;
 
-	if (slots_read(segment, 0, now_ns(), &slots, &error))
+	if (slots_read(segment, 0, clock_monotonic_ns(), &slots, &error))
 		return line_print(json_pack("{s:i,s:s}", "segment", segment, "problem", error.text));
 	for (size_t i = 0; i < slots->count && !result; i++)
 		if (slots->rank[i].running)
