@@ -18,6 +18,21 @@ bool text_add(char *buffer, size_t size, const char *format, ...)
 	return length >= 0 && (size_t)length < size - used;
 }
 
+static bool is_plain(char letter)
+{
+	return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
+}
+
+void text_plain(const char *from, size_t from_size, char *ret_text, size_t size)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; i < from_size && from[i] && length < size - 1; i++)
+		if (is_plain(from[i]))
+			ret_text[length++] = from[i];
+	ret_text[length] = '\0';
+}
+
 int text_find(const char *list, char separator, const char *word)
 {
 	size_t length = strlen(word);

@@ -8,6 +8,12 @@
 /* Appends to the text in buffer as much as fits. Returns true if all of it fits. */
 __attribute__((format(printf, 3, 4))) bool text_add(char *buffer, size_t size, const char *format, ...);
 
+/*
+ * Copies the plain characters of at most from_size bytes of a text, as many as fit, and ends them with a NUL. Plain are
+ * printable ASCII characters but for " and \.
+ */
+void text_plain(const char *from, size_t from_size, char *ret_text, size_t size);
+
 /* Returns the index of a word in a list whose words have `separator` between them, from 0 on; -1: it is not there. */
 int text_find(const char *list, char separator, const char *word);
 

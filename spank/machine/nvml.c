@@ -1,6 +1,7 @@
 #include "spank/machine/nvml.h"
 
 #include "spank/base/cleanup.h"
+#include "spank/base/text.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -59,22 +60,6 @@ struct nvml {
 	struct nvml_device device[NVML_DEVICES_MAX];
 };
 
-static bool is_plain(char letter)
-{
-	return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
-}
-
-/* Copies the plain characters of the library's text, as many as there is room for. */
-static void text_take(const char answer[ANSWER_MAX], char ret_text[NVML_TEXT_MAX])
-{
-	size_t length = 0;
-
-	for (size_t i = 0; i < ANSWER_MAX - 1 && answer[i] && length < NVML_TEXT_MAX - 1; i++)
-		if (is_plain(answer[i]))
-			ret_text[length++] = answer[i];
-	ret_text[length] = '\0';
-}
-
 static bool functions_find(struct nvml *nvml)
 {
 #define FIND(member, name, arguments) *(void **)&nvml->member = dlsym(nvml->library, name);
@@ -91,9 +76,9 @@ static void texts_read(const struct nvml *nvml, void *handle, struct nvml_device
 	char name[ANSWER_MAX] = "", uuid[ANSWER_MAX] = "";
 
 	if (nvml->get_name && nvml->get_name(handle, name, sizeof(name)) == SUCCESS)
-		text_take(name, ret_device->name);
+		text_plain(name, sizeof(name) - 1, ret_device->name, NVML_TEXT_MAX);
 	if (nvml->get_uuid && nvml->get_uuid(handle, uuid, sizeof(uuid)) == SUCCESS)
-		text_take(uuid, ret_device->uuid);
+		text_plain(uuid, sizeof(uuid) - 1, ret_device->uuid, NVML_TEXT_MAX);
 }
 
 static void device_add(struct nvml *nvml, unsigned index)
@@ -119,7 +104,7 @@ static int devices_find(struct nvml *nvml, struct error *error)
 	if (result != SUCCESS)
 		return error_set(error, -ENODEV, "NVML counts no devices (error %d)", result);
 	if (nvml->get_driver && nvml->get_driver(driver, sizeof(driver)) == SUCCESS)
-		text_take(driver, nvml->driver);
+		text_plain(driver, sizeof(driver) - 1, nvml->driver, NVML_TEXT_MAX);
 	for (unsigned i = 0; i < count && nvml->count < NVML_DEVICES_MAX; i++)
 		device_add(nvml, i);
 	return nvml->count > 0 ? 0 : error_set(error, -ENODEV, "NVML reaches none of %u devices", count);

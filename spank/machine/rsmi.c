@@ -1,5 +1,7 @@
 #include "spank/machine/rsmi.h"
 
+#include "spank/base/text.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -63,13 +65,10 @@ static bool functions_find(struct rsmi *rsmi)
 static void name_read(const struct rsmi *rsmi, uint32_t index, char ret_name[RSMI_NAME_MAX])
 {
 	char answer[TEXT_MAX] = "";
-	size_t length = 0;
 
-	if (rsmi->get_name && rsmi->get_name(index, answer, sizeof(answer) - 1) == SUCCESS)
-		for (size_t i = 0; i < sizeof(answer) - 1 && answer[i] && length < RSMI_NAME_MAX - 1; i++)
-			if (answer[i] >= ' ' && answer[i] <= '~' && answer[i] != '"' && answer[i] != '\\')
-				ret_name[length++] = answer[i];
-	ret_name[length] = '\0';
+	if (rsmi->get_name && rsmi->get_name(index, answer, sizeof(answer) - 1) != SUCCESS)
+		answer[0] = '\0';
+	text_plain(answer, sizeof(answer) - 1, ret_name, RSMI_NAME_MAX);
 }
 
 static struct device device_read(const struct rsmi *rsmi, uint32_t index)

@@ -13,6 +13,18 @@ static void adds_what_there_is_room_for(void)
 	CHECK(!text_add(text, sizeof(text), "%d", 12345) && strcmp(text, "ab-1123") == 0);
 }
 
+static void copies_plain_characters(void)
+{
+	char text[5];
+
+	text_plain("a\"b\\c\n\x7f\xc3 d", 11, text, sizeof(text));
+	CHECK(strcmp(text, "abc ") == 0);
+	text_plain("abcdef", 2, text, sizeof(text));
+	CHECK(strcmp(text, "ab") == 0);
+	text_plain("", 1, text, sizeof(text));
+	CHECK(text[0] == '\0');
+}
+
 static void finds_whole_words(void)
 {
 	CHECK(text_find("keep|bounded|passive", '|', "keep") == 0);
@@ -40,6 +52,7 @@ static void takes_digits_alone(void)
 int main(void)
 {
 	adds_what_there_is_room_for();
+	copies_plain_characters();
 	finds_whole_words();
 	takes_digits_alone();
 	return CHECK_RESULT;
