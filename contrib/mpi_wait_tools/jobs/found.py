@@ -8,7 +8,6 @@ import json
 import os
 import re
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -20,7 +19,7 @@ from ..site.slurm import CONFIGURATIONS, read_plugstack
 from ..text.output import NoRecord, Refusal
 from ..text.units import safe
 from .runs import Outlook, by_job, ended_s_ago, outlook_of, span_of
-from .sacct import LAST, RECORD_FIELDS, TIMEOUT_S, Job, Target, environment, read_jobs
+from .sacct import LAST, RECORD_FIELDS, Job, Target, read_jobs, run_sacct
 
 USE_FIELDS = ("JobID", "ElapsedRaw", "TotalCPU", "ConsumedEnergyRaw")
 JOULES_MAX = 1e15  # sacct prints larger numbers if it does not know the energy
@@ -68,19 +67,10 @@ def read_uses(jobs: Iterable[str]) -> dict[str, Use]:
 
     Steps are always asked for, because sacct sums a job's CPU time over its steps.
     """
-    words = ["sacct", "-P", "-n", "-j", ",".join(jobs), "--delimiter=|", f"--format={','.join(USE_FIELDS)}"]
+    words = ["-P", "-n", "-j", ",".join(jobs), "--delimiter=|", f"--format={','.join(USE_FIELDS)}"]
     try:
-        done = subprocess.run(
-            words,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = run_sacct(words)
+    except Refusal:
         return {}
     return uses_of(done.stdout) if done.returncode == 0 else {}
 

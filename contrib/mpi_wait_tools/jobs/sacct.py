@@ -76,7 +76,7 @@ def environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith(("SACCT_", "SLURM_TIME_"))}
 
 
-def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+def run_sacct(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             ["sacct", *arguments],
@@ -102,7 +102,7 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 def text_fields() -> list[str]:
     """Returns the fields of TEXTS that this sacct has."""
-    known = set(_run(["--helpformat"]).stdout.split())
+    known = set(run_sacct(["--helpformat"]).stdout.split())
     return [name for name in TEXTS if name in known or name not in YOUNGER]
 
 
@@ -147,7 +147,7 @@ def read_jobs(target: Target, duplicates: bool) -> list[Job]:
         f"--delimiter={delimiter}",
         "--format=" + ",".join(names),
     ]
-    result = _run(arguments + (["--duplicates"] if duplicates else []))
+    result = run_sacct(arguments + (["--duplicates"] if duplicates else []))
     if result.returncode != 0:
         lines = [line for line in result.stderr.splitlines() if line.strip()] or [
             f"exit status {result.returncode}"
