@@ -13,8 +13,8 @@
  *     gpus=J                   all of NVIDIA's, by NVML; "gpus=-": there are GPUs, and not all were read
  *     simulated                the machine's counters are a model's
  *
- * It prints "-" if no figure is known: no counter can be read, or one has begun anew, or is updated too rarely for so
- * short a time.
+ * Rank 1 prints "-" if no figure is known: no counter can be read, or one has begun anew, or is updated too rarely for
+ * so short a time.
  *
  * CALL is recv, send (rank 1 sends, rank 0 receives late), wait (for an Irecv), allreduce, bcast (rank 0 is the root),
  * barrier (of no bytes) or pingpong (without a delay; the figures are half a round trip each). Both ranks must run on

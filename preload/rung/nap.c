@@ -1,7 +1,7 @@
 /*
  * nap: sleeps in the kernel for a given time. Invariant: a signal ends it early, and errno is kept.
  *
- * It is a raw system call: libc's clock_nanosleep is a cancellation point, which an MPI call need not be.
+ * The sleep is a raw system call: libc's clock_nanosleep is a cancellation point, which an MPI call need not be.
  */
 #include "preload/rung/rung.h"
 

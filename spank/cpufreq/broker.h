@@ -1,7 +1,7 @@
 /*
  * Broker: the thread in slurmstepd that serves the ranks' requests for a core's frequency (preload/contract/lease.h).
- * It alone runs the callbacks, so their data needs no lock. Other threads of slurmstepd give it orders, and so may the
- * short-lived child that shares slurmstepd's memory, in which Slurm's contain_spank runs SPANK callbacks.
+ * Only this thread runs the callbacks, so their data needs no lock. Other threads of slurmstepd give it orders, and so
+ * may the short-lived child that shares slurmstepd's memory, in which Slurm's contain_spank runs SPANK callbacks.
  *
  * A request is a word that the user's program writes: it may be forged, torn, or changed without end. The thread only
  * reads requests, by pread: a write to the segment, or taking anything that a task sends, could make root wait for

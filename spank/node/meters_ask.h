@@ -11,7 +11,7 @@
 
 #define METERS_ALARM_S 3 /* seconds until the process ends itself, as soon as the kernel lets it */
 
-/* Which meters to read. */
+/* The meters to read. */
 struct meters_wanted {
 	const char *sources; /* sources that the site names; "": all */
 	bool gpus;           /* ask graphics processors too */

@@ -5,7 +5,7 @@
 #include "spank/store/account.h"
 #include "spank/store/spool.h"
 
-/* Which jobs are stored although nodes are missing. Without a shared spool, every job is. */
+/* The jobs that are stored although nodes are missing. Without a shared spool, every job is stored. */
 enum store_accept {
 	STORE_COMPLETE, /* none */
 	STORE_ALONE,    /* one that has only its first node's record: the spool may not be shared */

@@ -31,7 +31,7 @@ int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, ui
 /* Writes the file name of a node's record. Returns 0 or -ENAMETOOLONG. */
 int outbox_name(const char *key, const char *node, char name[FILES_NAME_MAX + 1]);
 
-/* Which run a record's file is of. */
+/* The run whose record a file holds. */
 enum outbox_verdict {
 	OUTBOX_NONE,  /* none that can be told: there is no file, or it is no record */
 	OUTBOX_SAME,  /* the run that was asked for */

@@ -27,7 +27,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Plan:
-    """Which calls fail, and how. `rest`: all calls after the first failing one fail too."""
+    """The calls that fail, and how. `rest`: all calls after the first failing one fail too."""
 
     kind: str
     error: int

@@ -697,7 +697,7 @@ static void test_shorter_work_is_followed_by_one_wait_without_a_nap(void)
 	CHECK(doubts_after(now_ns, 4 * MS) && !doubts_after(now_ns, 6 * MS));
 }
 
-/* Of two periods one was as short as both are in the mean. */
+/* At least one of two periods was as short as their mean. */
 static void test_an_early_end_counts_over_several_periods(void)
 {
 	uint64_t now_ns = SECOND;
@@ -952,7 +952,7 @@ static void test_strays_to_both_sides_begin_no_pause(void)
 	CHECK(!account.paused && !account_strayed(&periods));
 }
 
-/* What a pause has seen of a change goes if it ends too soon. */
+/* A pause that ends too soon leaves nothing learned of a change. */
 static void test_a_pause_that_ends_too_soon_tells_nothing(void)
 {
 	struct account_periods periods = {0};

@@ -1,4 +1,4 @@
-/* What may be done to a frequency domain: which values, or why not. */
+/* Tests what a step may do to a frequency domain: which values it may write, or why none. */
 #include "spank/cpufreq/domain.h"
 #include "tests/lib/check.h"
 
