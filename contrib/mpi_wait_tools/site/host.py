@@ -10,6 +10,7 @@ import selectors
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,15 @@ TEXT_MAX = 1 << 20
 OUTPUT_MAX = 16 << 20
 TIMEOUT_S = 10
 SIMULATED = "/sys/class/powercap/SIMULATED"
+PREFIXES = ("/usr", "/opt/mpi-wait")  # used by the packages, and by a build by hand
+
+
+def find_installed(path: str) -> str:
+    """Returns where a program of this project is, "" if it is nowhere: below the prefix of this command, or below that
+    of the packages or of a build by hand. path is relative to the prefix."""
+    own = os.path.dirname(os.path.dirname(os.path.realpath(sys.argv[0])))
+    paths = [os.path.join(prefix, path) for prefix in (own, *PREFIXES)]
+    return next((found for found in paths if os.path.isfile(found)), "")
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..site.host import Host
+from ..site.host import Host, find_installed
 
 HELPER = "mpi-wait-node"
-PLACES = ("/usr/sbin", "/opt/mpi-wait/sbin")  # used by the packages, and by a build by hand
 NO_ENVIRONMENT = ["/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
 SHORT_S = 1.0  # GPUs and boards bring their counters up to date about ten times a second
 PACKAGE_MOST_UW = 1_000_000_000  # assumed for a package that does not tell its maximum, to detect unseen wraps
@@ -56,13 +54,6 @@ class Joules:
     is_simulated: bool = False
 
 
-def find_helper() -> str:
-    """Returns the path of mpi-wait-node, "" if it is nowhere."""
-    beside = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(sys.argv[0]))), "sbin")
-    path = os.pathsep.join([os.environ.get("PATH", "/usr/bin"), beside, *PLACES])
-    return shutil.which(HELPER, path=path) or ""
-
-
 def _is_one_node(environment: Mapping[str, str]) -> bool:
     """Returns True unless this process is part of a job on several nodes."""
     return environment.get("SLURM_JOB_NUM_NODES", environment.get("SLURM_NNODES", "1")) == "1"
@@ -80,7 +71,7 @@ class Node:
     def __init__(self, host: Host, environment: Mapping[str, str] | None = None) -> None:
         environment = os.environ if environment is None else environment
         self.host = host
-        self.helper = find_helper() if _is_one_node(environment) else ""
+        self.helper = (shutil.which(HELPER) or find_installed(f"sbin/{HELPER}")) if _is_one_node(environment) else ""
         self.gpus = _numbers(environment.get("SLURM_JOB_GPUS", ""))
 
     def _ask(self, verb: str) -> dict[str, Any]:

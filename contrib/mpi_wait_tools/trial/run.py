@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ..jobs.found import cpu_seconds, from_sacct, joules_of, site_spool
-from ..jobs.sacct import TIMEOUT_S, Target, environment
+from ..jobs.sacct import Target, run_sacct
 from ..meaning.reading import energy_of, meters_line
 from ..record.energy import Energy
 from ..record.record import Record
@@ -243,11 +243,9 @@ def steps_in(output: str) -> dict[str, StepUse]:
 
 def read_steps(job: str) -> dict[str, StepUse] | None:
     """Asks sacct for the numbered steps of a job; None if it does not answer."""
-    words = ["sacct", "-P", "-n", "-j", job, "--delimiter=|", f"--format={','.join(FIELDS)}"]
     try:
-        done = subprocess.run(words, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
-                              errors="replace", timeout=TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        done = run_sacct(["-P", "-n", "-j", job, "--delimiter=|", f"--format={','.join(FIELDS)}"])
+    except Refusal:
         return None
     return steps_in(done.stdout) if done.returncode == 0 else None
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
-from ..site.host import SIMULATED, Host
+from ..site.host import SIMULATED, Host, find_installed
 from .look import HERE, PROBLEM_MAX, SHOWN, Look, Waiting, line_of
 
 SUMMARY = "what 'mpi-wait report --watch' runs on the nodes of a job"
@@ -38,7 +38,6 @@ _SEGMENT = re.compile(rb"(?:^|;)segment=([0-9]{1,9}):([0-9]{1,20}):([0-9]{1,20})
 _STEPS = {0xFFFFFFFB: "batch", 0xFFFFFFFA: "interactive", 0xFFFFFFFC: "extern"}
 
 READER = "libexec/mpi-wait/mpi-wait-segment"
-PREFIXES = ("/usr", "/opt/mpi-wait")  # used by the packages, and by a build by hand
 
 POWERCAP = "/sys/class/powercap"
 PARTS = ("package", "dram")  # other zones lie within a package, or contain all of these
@@ -143,13 +142,6 @@ class Rank:
 
 
 RANK_FIELDS = tuple(field.name for field in fields(Rank))
-
-
-def find_reader() -> str:
-    """Returns the path of mpi-wait-segment: beside this command, or where packages have it; "" if it is nowhere."""
-    own = os.path.dirname(os.path.dirname(os.path.realpath(sys.argv[0])))
-    paths = [os.path.join(prefix, READER) for prefix in (own, *PREFIXES)]
-    return next((path for path in paths if os.path.isfile(path)), "")
 
 
 def _rank_of(values: dict[str, Any]) -> Rank:
@@ -348,7 +340,7 @@ def run(arguments: argparse.Namespace) -> int:
     with contextlib.suppress(OSError):
         os.nice(NICE)
     name = os.environ.get("SLURMD_NODENAME") or host.name.split(".")[0]
-    node = Node(arguments.job, arguments.step, name, host, arguments.reader or find_reader())
+    node = Node(arguments.job, arguments.step, name, host, arguments.reader or find_installed(READER))
     try:
         while True:
             print(line_of(node.look()))
