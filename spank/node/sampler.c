@@ -112,7 +112,7 @@ static void missed_note(struct sampler *sampler)
 }
 
 /* Returns the outcome of csv= by the ranks' claims. A rank that is alive when the step has ended was killed. */
-static enum csv_outcome csv_look(const struct sampler *sampler, const struct slots *slots, bool is_last)
+static enum csv_outcome csv_judge(const struct sampler *sampler, const struct slots *slots, bool is_last)
 {
 	if (!sampler->config.csv || (slots && slots->count == 0))
 		return CSV_NONE;
@@ -133,7 +133,7 @@ static void step_note(struct sampler *sampler, uint64_t young_ns, bool is_last)
 	energy_read(sampler, young_ns);
 	if (sampler->counted)
 		return;
-	sampler->step.csv = csv_look(sampler, slots, is_last);
+	sampler->step.csv = csv_judge(sampler, slots, is_last);
 	if (config->notes)
 		missed_note(sampler);
 	sampler->step.end_s = clock_wall_s();
