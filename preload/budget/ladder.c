@@ -3,14 +3,14 @@
  */
 #include "preload/budget/ladder.h"
 
-#define STRIKE         8u
-#define STRIKES_OUT    64u
-#define REST_NS        UINT64_C(10000000)
-#define REST_DOUBLINGS 7u
-#define PPM            UINT64_C(1000000)
-#define NEAR_WINDOW    0xfu
-#define HOLD_NS        UINT64_C(50000)
-#define HOLD_SIGNS     2u
+#define STRIKE          8u
+#define STRIKES_OUT     64u
+#define BENCH_NS        UINT64_C(10000000)
+#define BENCH_DOUBLINGS 7u
+#define PPM             UINT64_C(1000000)
+#define NEAR_WINDOW     0xfu
+#define HOLD_NS         UINT64_C(50000)
+#define HOLD_SIGNS      2u
 
 /* Returns the largest budget: the policy's, or 1/128 of the wait if that is more, up to four times the policy's. */
 static uint64_t max_of(const struct ladder_policy *policy, uint64_t waited_ns)
@@ -76,17 +76,17 @@ enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_n
 	return pace->signs >= HOLD_SIGNS ? LADDER_PROGRESS : LADDER_GAP;
 }
 
-static uint64_t rest_until(const struct ladder_latency *latency, uint64_t now_ns)
+static uint64_t bench_end(const struct ladder_latency *latency, uint64_t now_ns)
 {
-	return now_ns + (REST_NS << latency->rests);
+	return now_ns + (BENCH_NS << latency->benches);
 }
 
 static void rung_on_probation(struct ladder_latency *latency, const struct ladder_policy *policy)
 {
 	latency->back_ns = latency->retry_ns = 0;
 	latency->strikes = STRIKES_OUT / 2;
-	if (latency->rests < REST_DOUBLINGS)
-		latency->rests++;
+	if (latency->benches < BENCH_DOUBLINGS)
+		latency->benches++;
 	if (latency->exit_ns > policy->max_ns / 4)
 		latency->exit_ns = policy->max_ns / 4;
 }
@@ -116,7 +116,7 @@ static bool rung_try_fit(struct ladder_latency *latency, const struct ladder_pol
 	if (budget_ns < policy->max_ns / 2)
 		return false;
 	if (latency->retry_ns == 0)
-		latency->retry_ns = rest_until(latency, now_ns);
+		latency->retry_ns = bench_end(latency, now_ns);
 	if (now_ns < latency->retry_ns)
 		return false;
 	rung_on_probation(latency, policy);
@@ -198,8 +198,8 @@ uint64_t ladder_learn(struct ladder *ladder, struct ladder_action action, uint64
 	if (late_ns > action.budget_ns && !action.shared)
 		latency->strikes += STRIKE;
 	else if (latency->strikes > 0 && --latency->strikes == 0)
-		latency->rests = 0;
+		latency->benches = 0;
 	if (latency->strikes >= STRIKES_OUT)
-		latency->back_ns = rest_until(latency, now_ns);
+		latency->back_ns = bench_end(latency, now_ns);
 	return late_ns;
 }

@@ -47,7 +47,7 @@ struct ladder_latency {
 	uint64_t back_ns;  /* when the rung comes back from its bench; 0: in use */
 	uint64_t retry_ns; /* when a rung too slow for its budgets is tried again; 0: not too slow */
 	uint32_t strikes;  /* weighted count of late dozes; see ladder_learn */
-	uint32_t rests;    /* number of benches in a row: each is twice as long */
+	uint32_t benches;  /* number of benches in a row: each is twice as long */
 };
 
 struct ladder {

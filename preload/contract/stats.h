@@ -66,7 +66,7 @@ enum {
 };
 
 /* Locality of the other rank of a point-to-point call: on another node, on this one, or not known. */
-enum mpiwait_place { MPIWAIT_FAR, MPIWAIT_NEAR, MPIWAIT_PLACES, MPIWAIT_NOWHERE = MPIWAIT_PLACES };
+enum mpiwait_locality { MPIWAIT_FAR, MPIWAIT_NEAR, MPIWAIT_LOCALITIES, MPIWAIT_NOWHERE = MPIWAIT_LOCALITIES };
 
 enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FAMILY_MPICH, MPIWAIT_FAMILY_ABI };
 
@@ -152,20 +152,21 @@ struct mpiwait_lane {
 	uint64_t event_wakes;               /* sleeps that a message ended */
 	uint64_t event_lost;                /* sleeps that a message should have ended but the timeout did */
 	uint64_t naps[MPIWAIT_RUNGS];
-	uint64_t asleep_ns[MPIWAIT_RUNGS];        /* clock time in the rung; PSTATE: time of polling at low frequency */
-	uint64_t place_bytes[MPIWAIT_PLACES + 1]; /* bytes by enum mpiwait_place of the peer, under profile only */
-	uint64_t forecasts;                       /* naps that ended at or before the landing of a forecast */
-	uint64_t early;                           /* foreseen waits that went on after the nap */
-	uint64_t early_ns;                        /* polling time after the nap in the early waits */
-	uint64_t foreseen;       /* waits with a nap that ended at or before the landing of a forecast */
-	uint64_t unforeseen;     /* waits of 100 us and more, outside of looks, that were not foreseen */
-	uint64_t threads_cpu_ns; /* CPU time of the process's other threads in sampled_ns, first lane only */
-	uint64_t cost_slept_ns;  /* sum of the periods of calls with sleep that were compared with calls in looks */
+	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time in the rung; PSTATE: time of polling at low frequency */
+	uint64_t locality_bytes[MPIWAIT_LOCALITIES +
+	                        1]; /* bytes by enum mpiwait_locality of the peer, under profile only */
+	uint64_t forecasts;         /* naps that ended at or before the landing of a forecast */
+	uint64_t early;             /* foreseen waits that went on after the nap */
+	uint64_t early_ns;          /* polling time after the nap in the early waits */
+	uint64_t foreseen;          /* waits with a nap that ended at or before the landing of a forecast */
+	uint64_t unforeseen;        /* waits of 100 us and more, outside of looks, that were not foreseen */
+	uint64_t threads_cpu_ns;    /* CPU time of the process's other threads in sampled_ns, first lane only */
+	uint64_t cost_slept_ns;     /* sum of the periods of calls with sleep that were compared with calls in looks */
 	int64_t cost_more_ns; /* time by which the periods in cost_slept_ns exceeded those of calls in looks, in all */
 	uint64_t cost_variance_us; /* variance of cost_more_ns, in square microseconds */
 	uint64_t cost_windows;     /* looks of the job in which compared calls ended */
 	uint64_t look;             /* value of looks_tell for the thread's looks (looks.h), 0: it has found none yet */
-	uint64_t reserved_places[2];
+	uint64_t reserved_bytes[2];
 	struct mpiwait_phase_stats phases[MPIWAIT_PHASE_PLACES];
 	uint64_t reserved_phases[12];
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
@@ -174,7 +175,7 @@ struct mpiwait_lane {
 /* The program's phases and the time in them, under profile only: preload/process/phase.h. */
 struct mpiwait_phases {
 	uint64_t since_ns;             /* CLOCK_MONOTONIC when the latest phase began; 0: nothing was profiled */
-	uint32_t place;                /* index of the latest phase */
+	uint32_t latest;               /* index of the latest phase */
 	int32_t level[MPIWAIT_PHASES]; /* numbers of the phases, in the order of their first use; 0: unused */
 	uint32_t reserved;
 	uint64_t time_ns[MPIWAIT_PHASE_PLACES]; /* time in each phase until the latest one began */
@@ -236,7 +237,7 @@ struct mpiwait_sizes {
 _Static_assert(sizeof(struct mpiwait_header) == 64, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_call_stats) == 64, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, naps) == 128, "layout of the stats segment");
-_Static_assert(offsetof(struct mpiwait_lane, place_bytes) == 256, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_lane, locality_bytes) == 256, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, phases) == 384, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, calls) == 768, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_lane) == 768 + 64 * MPIWAIT_CALLS, "layout of the stats segment");

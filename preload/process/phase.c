@@ -49,7 +49,7 @@ void phase_tell(int level)
 	now_ns = clock_read_ns(CLOCK_MONOTONIC);
 	since_ns = __atomic_exchange_n(&phases->since_ns, now_ns, __ATOMIC_RELAXED);
 	before = __atomic_exchange_n(&process.phase, index, __ATOMIC_RELAXED);
-	__atomic_store_n(&phases->place, index, __ATOMIC_RELAXED);
+	__atomic_store_n(&phases->latest, index, __ATOMIC_RELAXED);
 	if (now_ns > since_ns)
 		__atomic_fetch_add(&phases->time_ns[before], now_ns - since_ns, __ATOMIC_RELAXED);
 }

@@ -6,14 +6,14 @@
 #include "preload/process/clock.h"
 #include "preload/rung/event.h"
 
-#define YIELD_OWN_NS   1500 /* a yield that takes longer has let somebody else run */
-#define SHARED_CREDIT  64   /* quick yields in a row after which the core counts as the thread's own again */
-#define TRY_EVERY      8
-#define LOCK_SHARE     64   /* divisor of a wait for a lock: its cap, once that is more than the policy's */
-#define LANDED_REST_NS 1000 /* pause between two polls after the landing: a message is found that much later */
-#define LOCKED_NS      UINT64_C(3000000) /* a wait without a nap for so long, because of the lock, is reported */
-#define CLOCK_BACK_NS  UINT64_C(1000000) /* time until a core at its lowest frequency runs at full speed again */
-#define PROBE_EVERY    16 /* one wait in so many probes: a yield costs 0.25 us, a missed shared core far more */
+#define YIELD_OWN_NS    1500 /* a yield that takes longer has let somebody else run */
+#define SHARED_CREDIT   64   /* quick yields in a row after which the core counts as the thread's own again */
+#define TRY_EVERY       8
+#define LOCK_SHARE      64   /* divisor of a wait for a lock: its cap, once that is more than the policy's */
+#define LANDED_PAUSE_NS 1000 /* pause between two polls after the landing: a message is found that much later */
+#define LOCKED_NS       UINT64_C(3000000) /* a wait without a nap for so long, because of the lock, is reported */
+#define CLOCK_BACK_NS   UINT64_C(1000000) /* time until a core at its lowest frequency runs at full speed again */
+#define PROBE_EVERY     16 /* one wait in so many probes: a yield costs 0.25 us, a missed shared core far more */
 
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
 {
@@ -132,7 +132,7 @@ static enum choice rest_choose(const struct wait *wait, const struct ladder_mome
 
 		if (!(rungs_now() & 1u << i) || latency->back_ns > moment->now_ns)
 			continue;
-		*ret_action = (struct ladder_action){i, LANDED_REST_NS, LANDED_REST_NS + latency->exit_ns, false};
+		*ret_action = (struct ladder_action){i, LANDED_PAUSE_NS, LANDED_PAUSE_NS + latency->exit_ns, false};
 		break;
 	}
 	return CHOICE_REST;

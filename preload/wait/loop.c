@@ -9,7 +9,7 @@
 
 static void loop_forget(struct wait_loop *loop)
 {
-	loop->places = 0;
+	loop->callsites = 0;
 	loop->vain = 0;
 	loop->left_ns = 0;
 }
@@ -30,14 +30,14 @@ void loop_end(struct wait *wait)
  * Learns that the loop calls from that callsite, while there is room and the clock is not yet read. Returns true if it
  * is known now.
  */
-static bool callsite_learn(struct wait_loop *loop, uintptr_t place)
+static bool callsite_learn(struct wait_loop *loop, uintptr_t callsite)
 {
-	for (uint32_t i = 0; i < loop->places; i++)
-		if (loop->place[i] == place)
+	for (uint32_t i = 0; i < loop->callsites; i++)
+		if (loop->callsite[i] == callsite)
 			return true;
-	if (loop->places == WAIT_LOOP_PLACES || loop->vain >= LOOP_CALLS)
+	if (loop->callsites == WAIT_LOOP_CALLSITES || loop->vain >= LOOP_CALLS)
 		return false;
-	loop->place[loop->places++] = place;
+	loop->callsite[loop->callsites++] = callsite;
 	return true;
 }
 

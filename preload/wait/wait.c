@@ -9,7 +9,7 @@
 
 #include "preload/wait/site.h"
 
-#define EVENT_REST_NS   UINT64_C(1000000)
+#define EVENT_BENCH_NS  UINT64_C(1000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
 #define OTHERS_SHARE    256 /* divisor of a wait: other threads' CPU time below this part is an error of the readings */
 #define PACE_NS         1000 /* first guess of the gap between idle polls */
@@ -129,7 +129,7 @@ static void event_judge(struct wait *wait, bool found)
 	if (event_learn(&wait_event_trust, end, found))
 		process_event_end();
 	else if (event_is_refused(&wait_event_trust))
-		wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns = wait->last_ns + EVENT_REST_NS;
+		wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns = wait->last_ns + EVENT_BENCH_NS;
 }
 
 /* Returns the number of the open call. The calls of a loop of the program's own count as one. */

@@ -33,7 +33,7 @@
 /* Time beyond what was asked for, between two readings, that means: the clock jumped, or the process was stopped. */
 #define WAIT_STOPPED_NS UINT64_C(1000000000)
 
-#define WAIT_LOOP_PLACES 4u
+#define WAIT_LOOP_CALLSITES 4u
 
 /* No wait lasts longer: the clock has jumped. */
 #define WAIT_HOUR_NS UINT64_C(3600000000000)
@@ -46,8 +46,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vain_least is the fir
 
 /* A loop of the program's own that asks in vain (loop.h). All zero: no loop. */
 struct wait_loop {
-	uintptr_t place[WAIT_LOOP_PLACES]; /* callsites that ask */
-	uint32_t places;
+	uintptr_t callsite[WAIT_LOOP_CALLSITES]; /* callsites that ask */
+	uint32_t callsites;
 	union {
 		uint32_t vain;      /* number of calls in a row that were in vain */
 		uint8_t vain_least; /* least significant byte of vain, for loop_time */

@@ -39,7 +39,7 @@ struct csv_file {
 
 static struct {
 	char text[MPIWAIT_CSV_MAX]; /* value of MPI_WAIT_CSV */
-	const char *place;          /* directory for the files, NULL: nobody asked for files */
+	const char *directory;      /* directory for the files, NULL: nobody asked for files */
 	size_t suffix;              /* length of JOB.STEP.NODE, with which the text begins */
 	struct mpiwait_header *header;
 	pid_t owner; /* process that is counted as alive, 0: none */
@@ -311,11 +311,11 @@ static int draft_write(const struct table *table, const struct segment_view *vie
 }
 
 /* Opens the directory, which is created if necessary. Returns a descriptor, or -1 with errno. */
-static int place_open(void)
+static int directory_open(void)
 {
-	if (mkdir(csv.place, 0777) < 0 && errno != EEXIST)
+	if (mkdir(csv.directory, 0777) < 0 && errno != EEXIST)
 		return -1;
-	return open(csv.place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return open(csv.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 /*
@@ -370,7 +370,7 @@ static enum mpiwait_csv files_write(uint32_t turn)
 
 	if (!segment_view_open(&process.config, &view))
 		return MPIWAIT_CSV_FAILED;
-	directory = place_open();
+	directory = directory_open();
 	error = directory < 0 ? errno : tables_write(&view, directory, turn);
 	if (directory >= 0)
 		close(directory);
@@ -387,14 +387,14 @@ void csv_load(void)
 		return;
 	strcpy(csv.text, text);
 	csv.suffix = (size_t)(colon - text);
-	csv.place = csv.text + csv.suffix + 1;
+	csv.directory = csv.text + csv.suffix + 1;
 }
 
 void csv_rank_begins(void)
 {
 	int saved = errno;
 
-	if (csv.place && process.slot != segment_private())
+	if (csv.directory && process.slot != segment_private())
 		csv.header = segment_header(&process.config);
 	if (csv.header) {
 		csv.owner = getpid();

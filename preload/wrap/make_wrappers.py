@@ -31,7 +31,7 @@ HEAD = """\
 
 def head(start: str, count: int) -> str:
     """Returns a function's head, with line breaks where clang-format has them."""
-    words = ", ".join(f"word~a{place}" for place in range(count)) or "void"
+    words = ", ".join(f"word~a{index}" for index in range(count)) or "void"
     return textwrap.fill(f"{words})", WIDTH, initial_indent=f"{start}(",
                          subsequent_indent=" " * (len(start) + 1)).replace("~", " ")
 
@@ -63,13 +63,13 @@ def wrapper(template: str, symbol: str, name: str, row: tuple[str, ...], is_befo
     own, large = f"later_{symbol}" if later else symbol, name.endswith("LARGE")
     words = {
         "symbol": symbol, "own": own, "row": f"ROW_{called}", "name": name, "count": count,
-        "arguments": ", ".join(f"a{place}" for place in range(int(count))),
+        "arguments": ", ".join(f"a{index}" for index in range(int(count))),
         "own_head": head(f"int {own}", int(count)),
         **{f"{way}_head": head(f"static int {own}_{way}", int(count)) for way in ("timed", "long")},
         "entry": f"ROW_{called}, CALL_{kind}, {'true' if group == 'RMA_LOCK' else 'false'}, HERE",
         "comm": given["c"], "peer": given["p"], "type": given["t"], "counted": given["n"], "flag": given["v"],
         "receiver": given["p" if "p" in signature else "n"], "count_type": "int64_t" if large else "int",
-        "place": "place" if holds["placed"] else "MPIWAIT_NOWHERE", "asks": "asks" if holds["asks"] else "false",
+        "locality": "locality" if holds["placed"] else "MPIWAIT_NOWHERE", "asks": "asks" if holds["asks"] else "false",
         "large": "true" if large else "false",
     }
     text = "\n".join(kept(template, {trait for trait, held in holds.items() if held}))

@@ -64,10 +64,10 @@ static int loop_run(const struct loop *loop)
 
 static word request_at(const struct loop *loop, word index)
 {
-	const char *place = loop->requests + index * abi.stride;
+	const char *request = loop->requests + index * abi.stride;
 
-	return abi.stride == sizeof(uint32_t) ? *(const uint32_t *)(const void *)place
-	                                      : *(const word *)(const void *)place;
+	return abi.stride == sizeof(uint32_t) ? *(const uint32_t *)(const void *)request
+	                                      : *(const word *)(const void *)request;
 }
 
 static int request_ask(const struct loop *loop, word index, int *ret_flag)

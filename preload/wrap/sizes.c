@@ -25,19 +25,19 @@ void sizes_prepare(struct mpiwait_sizes *sizes)
 	}
 }
 
-void sizes_place(const struct config_near *near, uintptr_t world, int32_t rank, int32_t size)
+void sizes_locate(const struct config_near *near, uintptr_t world, int32_t rank, int32_t size)
 {
-	uint8_t *place;
+	uint8_t *locality;
 
 	if (near->size == 0 || near->rank != (uint32_t)rank || near->size != (uint32_t)size)
 		return;
-	place = mmap(NULL, near->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (place == MAP_FAILED)
+	locality = mmap(NULL, near->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (locality == MAP_FAILED)
 		return;
 	for (uint32_t i = 0; i < near->ranges; i++)
-		memset(place + near->range[i].first, MPIWAIT_NEAR, near->range[i].last - near->range[i].first + 1);
+		memset(locality + near->range[i].first, MPIWAIT_NEAR, near->range[i].last - near->range[i].first + 1);
 	sizes_short.world = (int)world;
-	sizes_short.place = place;
+	sizes_short.locality = locality;
 	sizes_short.ranks = near->size;
 }
 
@@ -147,7 +147,7 @@ void sizes_count(enum call_row row, bool large, const uintptr_t *arguments)
 	if (message && shape->between && message->peer >= 0) {
 		int peer = is_nobody(message->peer, arguments) ? message->source : message->peer;
 
-		lane->place_bytes[sizes_place_of(arguments[shape->handle], (uint32_t)arguments[peer])] += bytes;
+		lane->locality_bytes[sizes_locality(arguments[shape->handle], (uint32_t)arguments[peer])] += bytes;
 	}
 	lane->calls[row].bytes += bytes;
 	__atomic_fetch_add(&sizes_short.classes->calls[row][mpiwait_size_class(bytes)], 1, __ATOMIC_RELAXED);

@@ -21,26 +21,26 @@
 void sizes_prepare(struct mpiwait_sizes *sizes);
 
 /* Notes which ranks of MPI_COMM_WORLD, whose handle is world, are on this node. Called once, after sizes_prepare. */
-void sizes_place(const struct config_near *near, uintptr_t world, int32_t rank, int32_t size);
+void sizes_locate(const struct config_near *near, uintptr_t world, int32_t rank, int32_t size);
 
 /* Data of the short way: facts of the MPI, and where the sizes are counted. */
 extern struct sizes_short {
 	int (*type_size)(uintptr_t, int *);
 	struct mpiwait_sizes *classes;
 	int proc_null;
-	int world;            /* lower half of the handle of MPI_COMM_WORLD */
-	uint32_t ranks;       /* ranks in MPI_COMM_WORLD, 0: their nodes are not known */
-	const uint8_t *place; /* enum mpiwait_place of each rank */
+	int world;               /* lower half of the handle of MPI_COMM_WORLD */
+	uint32_t ranks;          /* ranks in MPI_COMM_WORLD, 0: their nodes are not known */
+	const uint8_t *locality; /* enum mpiwait_locality of each rank */
 } sizes_short;
 
 /*
  * Returns the locality of a peer. Only that of a peer in MPI_COMM_WORLD costs no question to the MPI: other
  * communicators number their ranks in ways of their own.
  */
-static inline __attribute__((always_inline)) size_t sizes_place_of(uintptr_t comm, uint32_t peer)
+static inline __attribute__((always_inline)) size_t sizes_locality(uintptr_t comm, uint32_t peer)
 {
 	if ((int)comm == sizes_short.world && peer < sizes_short.ranks)
-		return sizes_short.place[peer];
+		return sizes_short.locality[peer];
 	return MPIWAIT_NOWHERE;
 }
 
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) int64_t sizes_count_of(int64_t coun
 
 /* Counts a simple call of `count` elements of the type, as sizes_count does. large: the count may exceed an int. */
 static inline __attribute__((always_inline)) void sizes_count_simple(enum call_row row, bool large, int64_t count,
-                                                                     uintptr_t type, size_t place)
+                                                                     uintptr_t type, size_t locality)
 {
 	struct mpiwait_lane *lane;
 	uint64_t bytes, class = 0;
@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) void sizes_count_simple(enum call_r
 		bytes = (uint64_t)count * (uint64_t)size;
 		class = large ? mpiwait_size_class(bytes) : 64 - (uint64_t)__builtin_clzll(bytes);
 		lane = wait_self.lane;
-		lane->place_bytes[place] += bytes;
+		lane->locality_bytes[locality] += bytes;
 		lane->calls[row].bytes += bytes;
 	}
 	__atomic_fetch_add(&sizes_short.classes->calls[row][class], 1, __ATOMIC_RELAXED);

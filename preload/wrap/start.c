@@ -125,7 +125,7 @@ static void sizes_start(const struct mpiwait_slot *slot, struct mpiwait_sizes *s
 
 	sizes_prepare(sizes);
 	if (process.config.task_pid == getpid() && has_world && slot->size > 0 && world_get(&world))
-		sizes_place(&process.config.near, world, slot->rank, slot->size);
+		sizes_locate(&process.config.near, world, slot->rank, slot->size);
 }
 
 static void policy_set(void)

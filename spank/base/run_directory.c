@@ -10,35 +10,36 @@
 #include <string.h>
 #include <unistd.h>
 
-int state_place_init(const char *root, struct state_place *ret_place)
+int run_directory_init(const char *root, struct run_directory *ret_run_directory)
 {
-	struct state_place place = {0};
+	struct run_directory run_directory = {0};
 	const char *node = getenv("SLURMD_NODENAME");
 
-	if (node && strlen(node) < sizeof(place.node))
-		strcpy(place.node, node);
-	else if (node || gethostname(place.node, sizeof(place.node) - 1))
+	if (node && strlen(node) < sizeof(run_directory.node))
+		strcpy(run_directory.node, node);
+	else if (node || gethostname(run_directory.node, sizeof(run_directory.node) - 1))
 		return -EINVAL;
 	else
-		place.node[strcspn(place.node, ".")] = '\0';
-	if (!files_name_ok(place.node))
+		run_directory.node[strcspn(run_directory.node, ".")] = '\0';
+	if (!files_name_ok(run_directory.node))
 		return -EINVAL;
-	if ((size_t)snprintf(place.root, sizeof(place.root), "%s", root ? root : STATE_ROOT) >= sizeof(place.root))
+	if ((size_t)snprintf(run_directory.root, sizeof(run_directory.root), "%s", root ? root : STATE_ROOT) >=
+	    sizeof(run_directory.root))
 		return -EINVAL;
-	*ret_place = place;
+	*ret_run_directory = run_directory;
 	return 0;
 }
 
-int state_open_node(const struct state_place *place)
+int run_directory_open_node(const struct run_directory *run_directory)
 {
-	cleanup_close int root = files_directory_path(place->root, 0700);
+	cleanup_close int root = files_directory_path(run_directory->root, 0700);
 
-	return root < 0 ? root : files_directory(root, place->node, 0700);
+	return root < 0 ? root : files_directory(root, run_directory->node, 0700);
 }
 
-int state_make_job(const struct state_place *place, uint32_t job_id, mode_t mode)
+int run_directory_make_job(const struct run_directory *run_directory, uint32_t job_id, mode_t mode)
 {
-	cleanup_close int node = state_open_node(place);
+	cleanup_close int node = run_directory_open_node(run_directory);
 	char name[16];
 
 	if (node < 0)
@@ -47,9 +48,9 @@ int state_make_job(const struct state_place *place, uint32_t job_id, mode_t mode
 	return files_directory(node, name, mode);
 }
 
-int state_open_job(const struct state_place *place, uint32_t job_id)
+int run_directory_open_job(const struct run_directory *run_directory, uint32_t job_id)
 {
-	return state_make_job(place, job_id, 0);
+	return run_directory_make_job(run_directory, job_id, 0);
 }
 
 void state_step_name(uint32_t step_id, char name[16])

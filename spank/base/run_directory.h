@@ -16,7 +16,7 @@
 #define STATE_STEP_BATCH       0xfffffffbu
 #define STATE_STEP_INTERACTIVE 0xfffffffau
 
-struct state_place {
+struct run_directory {
 	char root[PATH_MAX];
 	char node[64];
 };
@@ -25,17 +25,17 @@ struct state_place {
  * Fills in root (NULL: STATE_ROOT) and the node's name: SLURMD_NODENAME, or, without that variable, the host's short
  * name. Returns 0, or -EINVAL if a name is too long or may not be part of a path.
  */
-int state_place_init(const char *root, struct state_place *ret_place);
+int run_directory_init(const char *root, struct run_directory *ret_run_directory);
 
 /*
  * Open <root>/<node>, which is made if missing, and the job's directory, which is not. Return a descriptor, -ENOENT,
  * -EPERM (see files_directory) or another -errno.
  */
-int state_open_node(const struct state_place *place);
-int state_open_job(const struct state_place *place, uint32_t job_id);
+int run_directory_open_node(const struct run_directory *run_directory);
+int run_directory_open_job(const struct run_directory *run_directory, uint32_t job_id);
 
-/* As state_open_job, but a missing directory is made with `mode`. */
-int state_make_job(const struct state_place *place, uint32_t job_id, mode_t mode);
+/* As run_directory_open_job, but a missing directory is made with `mode`. */
+int run_directory_make_job(const struct run_directory *run_directory, uint32_t job_id, mode_t mode);
 
 /* Writes "batch", "extern", "interactive" or the number. */
 void state_step_name(uint32_t step_id, char name[16]);

@@ -29,7 +29,7 @@ int allotment_init(struct allotment *allotment, const struct allotment_rules *ru
 	rc = neighbours_start(rules->job_id, &allotment->neighbours, error);
 	if (rc < 0)
 		return rc;
-	node = state_open_node(&rules->place);
+	node = run_directory_open_node(&rules->run_directory);
 	if (node >= 0)
 		neighbours_share(allotment->neighbours, node);
 	if (rules->alone && !neighbours_are_seen(allotment->neighbours)) {
@@ -104,7 +104,7 @@ static void portion_take(struct allotment *allotment, int node, const struct hol
 
 int allotment_take(struct allotment *allotment, struct error *error)
 {
-	cleanup_close int node = state_open_node(&allotment->rules->place);
+	cleanup_close int node = run_directory_open_node(&allotment->rules->run_directory);
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 	struct holder holder;
 	int cpu, related, rc = node < 0 ? node : -ENOMEM;

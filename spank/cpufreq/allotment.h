@@ -19,7 +19,7 @@
 #include "spank/record/parts/grant.h"
 
 struct allotment_rules {
-	struct state_place place;
+	struct run_directory run_directory;
 	uint32_t job_id;
 	uint32_t step_id;
 	uint32_t uid;

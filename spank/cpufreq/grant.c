@@ -263,7 +263,8 @@ static int order(struct grant *grant, uint64_t most_ns, struct error *error)
 static int serve(struct grant *grant, struct error *error)
 {
 	static const struct broker_calls calls = {call_lower, call_restore, call_expire, call_obey};
-	cleanup_close int directory = state_open_job(&grant->config.rules.place, grant->config.rules.job_id);
+	cleanup_close int directory =
+	        run_directory_open_job(&grant->config.rules.run_directory, grant->config.rules.job_id);
 	struct broker_config config = {.calls = &calls,
 	                               .context = grant,
 	                               .cpus = grant->allotment.cpu_count,

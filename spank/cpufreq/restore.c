@@ -267,11 +267,11 @@ static void node_visit(struct pass *pass, int opened, const char *name)
 	}
 }
 
-int restore_job(const struct state_place *place, uint32_t job_id)
+int restore_job(const struct run_directory *run_directory, uint32_t job_id)
 {
 	struct pass pass = {.job_id = job_id};
 
-	node_visit(&pass, state_open_node(place), place->node);
+	node_visit(&pass, run_directory_open_node(run_directory), run_directory->node);
 	return pass.first;
 }
 

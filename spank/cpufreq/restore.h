@@ -40,7 +40,7 @@ struct restore {
 int restore_domain(struct restore *restore, uint32_t policy, const struct domain_change *change);
 
 /* Restores every domain that a job holds, also if the holder lives. Returns 0, or -errno if a setting is left. */
-int restore_job(const struct state_place *place, uint32_t job_id);
+int restore_job(const struct run_directory *run_directory, uint32_t job_id);
 
 /*
  * Restores every domain below a state root, for all node names, whose holder is gone. A domain held in an earlier boot

@@ -62,7 +62,7 @@ static void complain(const char *text)
 static bool open_once(void)
 {
 	struct error error = {0};
-	struct state_place place;
+	struct run_directory run_directory;
 
 	if (seen.opened)
 		return seen.rapl && seen.directory >= 0;
@@ -71,8 +71,8 @@ static bool open_once(void)
 		complain(error.text);
 		return false;
 	}
-	if (state_place_init(NULL, &place) == 0)
-		seen.directory = state_open_node(&place);
+	if (run_directory_init(NULL, &run_directory) == 0)
+		seen.directory = run_directory_open_node(&run_directory);
 	if (seen.directory < 0)
 		complain("no directory for the node's state under \"" STATE_ROOT "\"");
 	return seen.directory >= 0;

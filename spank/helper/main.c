@@ -12,9 +12,9 @@
 #include "spank/energy/meters_read.h"
 #include "spank/machine/gpus.h"
 #include "spank/machine/rapl.h"
-#include "spank/node/job.h"
+#include "spank/node/composer.h"
 #include "spank/node/meters_ask.h"
-#include "spank/node/record.h"
+#include "spank/node/prolog_epilog.h"
 #include "spank/node/recorder.h"
 #include "spank/node/state.h"
 #include "spank/policy/policy.h"
@@ -39,8 +39,8 @@
 /* The command line behind the command's name. */
 struct arguments {
 	const char *state_root;
-	struct state_place place; /* zeros if place_result is an error */
-	int place_result;
+	struct run_directory run_directory; /* zeros if run_directory_result is an error */
+	int run_directory_result;
 	bool options_ended; /* "--" was given: all later words are the site's */
 	bool dry_run;
 	struct writer_config writer;
@@ -103,14 +103,14 @@ static int run_drain(struct arguments *arguments)
 	for (int i = 0; i < arguments->site_count; i++)
 		if (strlen(words) + strlen(arguments->site_words[i]) + 2 < sizeof(words))
 			strcat(strcat(words, arguments->site_words[i]), " ");
-	if (arguments->place_result)
+	if (arguments->run_directory_result)
 		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
-	turn_init(&arguments->place, words, &turn);
-	made = recorder_make(&arguments->place, arguments->writer.outbox, wanted(&arguments->site), &turn,
+	turn_init(&arguments->run_directory, words, &turn);
+	made = recorder_make(&arguments->run_directory, arguments->writer.outbox, wanted(&arguments->site), &turn,
 	                     &arguments->error);
 	if (made == -EBUSY) /* the process that makes the records also delivers them */
 		return EXIT_SUCCESS;
-	result = writer_drain(&arguments->writer, &turn, arguments->place.node, &arguments->error);
+	result = writer_drain(&arguments->writer, &turn, arguments->run_directory.node, &arguments->error);
 	return report(arguments, made ? made : result);
 }
 
@@ -249,9 +249,9 @@ static int run_probe(struct arguments *arguments)
 	policy_probe(&cpu, site->grant, &support);
 	policy_load(site->policies, MPIWAIT_POLICIES, NULL, set, &left_out);
 	return print(arguments, json_pack("{s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:s,s:o}", "release", MPIWAIT_RELEASE, "node",
-	                                  arguments->place.node, "library", MPIWAIT_LIBRARY, "policies_directory",
-	                                  MPIWAIT_POLICIES, "tsc_khz", (json_int_t)cpu.tsc_khz, "rungs",
-	                                  rungs_json(&support), "policies", policies_json(set, site, &support),
+	                                  arguments->run_directory.node, "library", MPIWAIT_LIBRARY,
+	                                  "policies_directory", MPIWAIT_POLICIES, "tsc_khz", (json_int_t)cpu.tsc_khz,
+	                                  "rungs", rungs_json(&support), "policies", policies_json(set, site, &support),
 	                                  "left_out", left_out.text, "energy", energy_json()));
 }
 
@@ -392,6 +392,6 @@ int main(int count, char *words[])
 		return EXIT_USAGE;
 	}
 	arguments.writer.site = &arguments.site;
-	arguments.place_result = state_place_init(arguments.state_root, &arguments.place);
+	arguments.run_directory_result = run_directory_init(arguments.state_root, &arguments.run_directory);
 	return command->run(&arguments);
 }

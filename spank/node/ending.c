@@ -123,7 +123,7 @@ static void begun_meters(const struct state_job *job, struct begun *ret_begun)
 		ret_begun->gpus |= meter_is_device(&job->meters.meter[i]);
 }
 
-static int note(const struct state_place *place, uint32_t job_id, int node, int directory)
+static int note(const struct run_directory *run_directory, uint32_t job_id, int node, int directory)
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	bool is_known = job && state_job_load(directory, job) == 0;
@@ -133,11 +133,11 @@ static int note(const struct state_place *place, uint32_t job_id, int node, int 
 
 	/* a job that refused every policy gets a record only if one of its steps had a policy */
 	if (is_known && !job->policy.asked[0] && !has_steps(directory)) {
-		state_job_remove(place, job_id);
+		state_job_remove(run_directory, job_id);
 		return 0;
 	}
 	if (waiting >= ENDED_MAX) {
-		state_job_remove(place, job_id);
+		state_job_remove(run_directory, job_id);
 		return -ENOSPC;
 	}
 	if (waiting >= WHOLE_MAX)
@@ -150,16 +150,17 @@ static int note(const struct state_place *place, uint32_t job_id, int node, int 
 	return result ? result : 1;
 }
 
-int ending_note(const struct state_place *place, uint32_t job_id, struct error *error)
+int ending_note(const struct run_directory *run_directory, uint32_t job_id, struct error *error)
 {
-	cleanup_close int node = state_open_node(place), directory = state_open_job(place, job_id);
+	cleanup_close int node = run_directory_open_node(run_directory),
+	                  directory = run_directory_open_job(run_directory, job_id);
 	int result;
 
 	if (directory == -ENOENT)
 		return 0;
 	result = node < 0 ? node : directory;
 	if (result >= 0)
-		result = note(place, job_id, node, directory);
+		result = note(run_directory, job_id, node, directory);
 	if (result == -ENOSPC)
 		return error_set(error, result,
 		                 "record of job %" PRIu32 " dropped: %d ended jobs wait for their records already",

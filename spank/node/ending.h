@@ -32,7 +32,7 @@ struct ending {
  * records on only the number of a job's steps is kept, from 4096 on its record is dropped with an error. Returns 1 if a
  * record is to be made, 0 if there is none to make, or -errno, after which the state stays.
  */
-int ending_note(const struct state_place *place, uint32_t job_id, struct error *error);
+int ending_note(const struct run_directory *run_directory, uint32_t job_id, struct error *error);
 
 /*
  * Reads the note of a job. `name` is its directory's name. If the epilog was killed or had no memory to write the note,

@@ -3,8 +3,8 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/base/log.h"
+#include "spank/node/composer.h"
 #include "spank/node/ending.h"
-#include "spank/node/record.h"
 #include "spank/store/outbox.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 struct recorder {
-	struct record_place to;
+	struct composer_target to;
 	int node; /* the node's directory below /run */
 	record_wanted wanted;
 };
@@ -39,8 +39,8 @@ static int job_finish(const struct recorder *recorder, const char *name, struct 
 		result = state_job_load(directory, job);
 	if (result == -EBADMSG)
 		log_error("job %s: damaged state; removed without a record", name);
-	else if (!result && (!recorder->wanted || recorder->wanted(job->nodes, recorder->to.place->node)))
-		result = node_record_put(&recorder->to, directory, job, ending, error);
+	else if (!result && (!recorder->wanted || recorder->wanted(job->nodes, recorder->to.run_directory->node)))
+		result = composer_put(&recorder->to, directory, job, ending, error);
 	if (result && result != -EBADMSG && result != -ENOENT) /* -ENOENT: a process died while it removed the state */
 		return error_set(error, result, "cannot read the state of job %s: %s", name, strerror(-result));
 	state_directory_remove(recorder->node, name);
@@ -94,17 +94,18 @@ static bool more_came(int node, size_t failed)
 	return ending_count(node) > failed;
 }
 
-int recorder_make(const struct state_place *place, const char *outbox, record_wanted wanted, struct turn *turn,
-                  struct error *error)
+int recorder_make(const struct run_directory *run_directory, const char *outbox, record_wanted wanted,
+                  struct turn *turn, struct error *error)
 {
-	cleanup_close int node = state_open_node(place);
-	struct recorder recorder = {.to = {.place = place, .outbox = outbox}, .node = node, .wanted = wanted};
+	cleanup_close int node = run_directory_open_node(run_directory);
+	struct recorder recorder = {
+	        .to = {.run_directory = run_directory, .outbox = outbox}, .node = node, .wanted = wanted};
 	size_t failed = 0;
 	int result;
 
 	if (node < 0)
-		return error_set(error, node, "cannot open the state directory \"%s/%s\": %s", place->root, place->node,
-		                 strerror(-node));
+		return error_set(error, node, "cannot open the state directory \"%s/%s\": %s", run_directory->root,
+		                 run_directory->node, strerror(-node));
 	do {
 		result = turn_take(turn, TURN_RECORDER);
 		if (result)
@@ -122,8 +123,8 @@ void recorder_make_all(const char *root, const char *outbox, record_wanted wante
 	const struct dirent *entry;
 
 	while (nodes && (entry = readdir(nodes))) {
-		struct state_place place = {.node = ""};
-		bool named = files_name_ok(entry->d_name) && strlen(entry->d_name) < sizeof(place.node);
+		struct run_directory run_directory = {.node = ""};
+		bool named = files_name_ok(entry->d_name) && strlen(entry->d_name) < sizeof(run_directory.node);
 		cleanup_close int node = named ? files_directory(directory, entry->d_name, 0) : -1;
 		cleanup_turn struct turn turn = {.directory = -1, .lock = -1};
 		struct error error = {""};
@@ -131,10 +132,11 @@ void recorder_make_all(const char *root, const char *outbox, record_wanted wante
 
 		if (node < 0)
 			continue;
-		snprintf(place.root, sizeof(place.root), "%s", root);
-		snprintf(place.node, sizeof(place.node), "%.*s", (int)sizeof(place.node) - 1, entry->d_name);
-		turn_init(&place, NULL, &turn);
-		result = recorder_make(&place, outbox, wanted, &turn, &error);
+		snprintf(run_directory.root, sizeof(run_directory.root), "%s", root);
+		snprintf(run_directory.node, sizeof(run_directory.node), "%.*s", (int)sizeof(run_directory.node) - 1,
+		         entry->d_name);
+		turn_init(&run_directory, NULL, &turn);
+		result = recorder_make(&run_directory, outbox, wanted, &turn, &error);
 		if (result < 0 && result != -EBUSY)
 			log_error("%s", error.text);
 	}

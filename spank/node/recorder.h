@@ -18,8 +18,8 @@ typedef bool (*record_wanted)(const char *nodes, const char *node);
  * stays. May hang with the outbox's disk. wanted: selects the records to put; NULL: all. Returns 0, -EBUSY if another
  * process is at it, or -errno with the first reason.
  */
-int recorder_make(const struct state_place *place, const char *outbox, record_wanted wanted, struct turn *turn,
-                  struct error *error);
+int recorder_make(const struct run_directory *run_directory, const char *outbox, record_wanted wanted,
+                  struct turn *turn, struct error *error);
 
 /* Calls recorder_make for every node with notes under `root`, as a timer does. Logs failures. */
 void recorder_make_all(const char *root, const char *outbox, record_wanted wanted);

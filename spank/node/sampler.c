@@ -247,11 +247,11 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	const struct sampler_config *config = &sampler->config;
 	int result;
 
-	sampler->node_directory = state_open_node(&config->place);
-	sampler->job_directory = state_open_job(&config->place, config->job_id);
+	sampler->node_directory = run_directory_open_node(&config->run_directory);
+	sampler->job_directory = run_directory_open_job(&config->run_directory, config->job_id);
 	if (sampler->node_directory < 0 || sampler->job_directory < 0)
 		return error_set(error, -ENOENT, "no state of job %u under \"%s/%s\"", config->job_id,
-		                 config->place.root, config->place.node);
+		                 config->run_directory.root, config->run_directory.node);
 	if (config->segment >= 0) {
 		sampler->segment = fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
 		if (sampler->segment < 0)

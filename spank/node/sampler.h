@@ -15,7 +15,7 @@
 
 /* Configuration of a sampler. Copied, but for the objects that its pointers lead to. */
 struct sampler_config {
-	struct state_place place;
+	struct run_directory run_directory;
 	uint32_t job_id;
 	uint32_t step_id;
 	struct policy_use policy; /* the step's own policy; asked "": none */

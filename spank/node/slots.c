@@ -239,8 +239,8 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	count(&slots->sum[WAIT_FORECAST_foreseen], lane->foreseen, at);
 	count(&slots->sum[WAIT_FORECAST_unforeseen], lane->unforeseen, at);
 	cost_add(slots, lane, at);
-	for (int locality = 0; locality < MPIWAIT_PLACES; locality++)
-		add(&slots->place_bytes[locality], bounded(at, lane->place_bytes[locality], SUM_MAX));
+	for (int locality = 0; locality < MPIWAIT_LOCALITIES; locality++)
+		add(&slots->locality_bytes[locality], bounded(at, lane->locality_bytes[locality], SUM_MAX));
 	add(&slots->sum[WAIT_low_s], bounded_ns(at, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
 	count(&slots->sum[WAIT_transitions], lane->transitions, at);
 	count(&slots->sum[WAIT_late], lane->late, at);
@@ -316,7 +316,7 @@ static int32_t level_of(uint32_t index, struct reading *at)
 static uint64_t phase_time_ns(uint32_t index, struct reading *at)
 {
 	const struct mpiwait_phases *phases = &at->slot.phases;
-	bool goes_on = index == phases->place && end_ns(at) > phases->since_ns;
+	bool goes_on = index == phases->latest && end_ns(at) > phases->since_ns;
 
 	return bounded_ns(at, phases->time_ns[index]) + (goes_on ? bounded_ns(at, end_ns(at) - phases->since_ns) : 0);
 }
@@ -329,7 +329,7 @@ static void phases_add(struct record_rows *sum, int32_t rank, struct reading *at
 
 		for (uint32_t i = 0; i < at->lanes; i++) {
 			const struct mpiwait_lane *lane = &at->slot.lane[i];
-			uint64_t open_ns = index == at->slot.phases.place ? open_wait_ns(at, lane) : 0;
+			uint64_t open_ns = index == at->slot.phases.latest ? open_wait_ns(at, lane) : 0;
 
 			waits += bounded(at, lane->phases[index].waits, COUNT_MAX) + (open_ns > 0);
 			wait_ns += bounded_ns(at, lane->phases[index].wait_ns) + bounded_ns(at, open_ns);
@@ -542,8 +542,8 @@ json_t *slots_to_json(const struct slots *slots)
 
 	for (int i = 0; i < WAIT_SUMS; i++)
 		sums_us[i] = slots->sum[i] / (record_wait_is_time((enum wait_sum)i) ? 1000 : 1);
-	for (int locality = 0; locality < MPIWAIT_PLACES; locality++)
-		wait.place_bytes[locality] = (double)slots->place_bytes[locality];
+	for (int locality = 0; locality < MPIWAIT_LOCALITIES; locality++)
+		wait.locality_bytes[locality] = (double)slots->locality_bytes[locality];
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		spun_add(&wait.rows[ROWS_SPUN], row, &slots->call[row]);
 	ranks_set(json, slots, &wait, sums_us);

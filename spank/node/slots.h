@@ -37,15 +37,16 @@ struct slots_rank {
 
 /* All ranks' claims, bounded and summed. */
 struct slots {
-	size_t count;                         /* ranks */
-	uint32_t alive;                       /* with csv=: ranks that have not left MPI, by their claim */
-	uint32_t csv;                         /* enum mpiwait_csv, by the ranks' claim */
-	bool profiled;                        /* some rank ran under profile */
-	uint64_t sum[WAIT_SUMS];              /* times in ns, those of forecasts in us */
-	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point-to-point bytes, where the peer's node is known */
-	struct record_cost cost;              /* cost of sleeping */
-	struct record_rows phases;            /* rows in `phase` */
-	struct record_rows sites;             /* rows in `site` */
+	size_t count;                                /* ranks */
+	uint32_t alive;                              /* with csv=: ranks that have not left MPI, by their claim */
+	uint32_t csv;                                /* enum mpiwait_csv, by the ranks' claim */
+	bool profiled;                               /* some rank ran under profile */
+	uint64_t sum[WAIT_SUMS];                     /* times in ns, those of forecasts in us */
+	uint64_t locality_bytes[MPIWAIT_LOCALITIES]; /* under profile: point-to-point bytes, where the peer's node is
+	                                                known */
+	struct record_cost cost;                     /* cost of sleeping */
+	struct record_rows phases;                   /* rows in `phase` */
+	struct record_rows sites;                    /* rows in `site` */
 	struct record_row phase[ROWS_PHASE_MAX];
 	struct record_row site[ROWS_SITE_MAX];
 	struct mpiwait_call_stats call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */

@@ -44,9 +44,9 @@ int state_job_load(int directory, struct state_job *ret_job)
 	return result ? result : state_job_from_json(json, ret_job);
 }
 
-int state_job_read(const struct state_place *place, uint32_t job_id, struct state_job *ret_job)
+int state_job_read(const struct run_directory *run_directory, uint32_t job_id, struct state_job *ret_job)
 {
-	cleanup_close int directory = state_open_job(place, job_id);
+	cleanup_close int directory = run_directory_open_job(run_directory, job_id);
 
 	return directory < 0 ? directory : state_job_load(directory, ret_job);
 }
@@ -81,9 +81,9 @@ void state_directory_remove(int node, const char *name)
 	unlinkat(node, name, AT_REMOVEDIR);
 }
 
-void state_job_remove(const struct state_place *place, uint32_t job_id)
+void state_job_remove(const struct run_directory *run_directory, uint32_t job_id)
 {
-	cleanup_close int node = state_open_node(place);
+	cleanup_close int node = run_directory_open_node(run_directory);
 	char name[STATE_NAME_MAX];
 
 	if (node < 0)
@@ -154,9 +154,10 @@ int state_set_apart(int node, uint32_t job_id)
 }
 
 /* Sets apart the state of an earlier run, if the epilog died before it could do so. */
-static void keep_ended(const struct state_place *place, uint32_t job_id)
+static void keep_ended(const struct run_directory *run_directory, uint32_t job_id)
 {
-	cleanup_close int node = state_open_node(place), directory = state_open_job(place, job_id);
+	cleanup_close int node = run_directory_open_node(run_directory),
+	                  directory = run_directory_open_job(run_directory, job_id);
 	int result;
 
 	if (directory < 0 || faccessat(directory, STATE_ENDED, F_OK, AT_SYMLINK_NOFOLLOW))
@@ -217,7 +218,7 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 		memcpy(job->words, facts->words, sizeof(job->words));
 }
 
-static int job_begin(const struct state_place *place, int directory, const struct state_job *facts, bool anew)
+static int job_begin(const struct run_directory *run_directory, int directory, const struct state_job *facts, bool anew)
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	cleanup_close int node = -1;
@@ -233,7 +234,7 @@ static int job_begin(const struct state_place *place, int directory, const struc
 	/* a state that could not be read must stay: other steps have written there */
 	if (!files_is_bad(result))
 		return result;
-	node = state_open_node(place);
+	node = run_directory_open_node(run_directory);
 	if (node < 0)
 		return node;
 	directory_empty(directory);
@@ -247,23 +248,24 @@ static int job_begin(const struct state_place *place, int directory, const struc
 	return job_store(directory, job);
 }
 
-int state_job_begin(const struct state_place *place, const struct state_job *facts, bool anew, struct error *error)
+int state_job_begin(const struct run_directory *run_directory, const struct state_job *facts, bool anew,
+                    struct error *error)
 {
 	cleanup_close int directory = -1;
 	int result;
 
 	if (anew)
-		keep_ended(place, facts->job_id);
-	directory = state_make_job(place, facts->job_id, 0700);
+		keep_ended(run_directory, facts->job_id);
+	directory = run_directory_make_job(run_directory, facts->job_id, 0700);
 
 	if (directory < 0)
-		return error_set(error, directory, "\"%s/%s/%" PRIu32 "\": %s", place->root, place->node, facts->job_id,
-		                 strerror(-directory));
+		return error_set(error, directory, "\"%s/%s/%" PRIu32 "\": %s", run_directory->root,
+		                 run_directory->node, facts->job_id, strerror(-directory));
 	/* slurmstepds of one job begin at the same time */
 	result = files_lock(directory, LOCK_WAIT_MS);
 	if (result)
 		return error_set(error, result, "lock of job %" PRIu32 ": %s", facts->job_id, strerror(-result));
-	result = job_begin(place, directory, facts, anew);
+	result = job_begin(run_directory, directory, facts, anew);
 	files_unlock(directory);
 	return result ? error_set(error, result, "state of job %" PRIu32 ": %s", facts->job_id, strerror(-result)) : 0;
 }

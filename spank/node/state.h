@@ -24,7 +24,7 @@
 #include "spank/policy/options.h"
 #include "spank/policy/policy.h"
 #include "spank/policy/site.h"
-#include "spank/record/node.h"
+#include "spank/record/parse.h"
 #include "spank/record/parts/csv.h"
 #include "spank/record/parts/gpus.h"
 #include "spank/record/parts/missed.h"
@@ -95,10 +95,11 @@ void state_job_init(uint32_t job_id, struct state_job *ret_job);
  * baseline and removes state that earlier jobs left; later calls only add missing facts. Returns 0 or -errno, which
  * must not fail the job.
  */
-int state_job_begin(const struct state_place *place, const struct state_job *facts, bool anew, struct error *error);
+int state_job_begin(const struct run_directory *run_directory, const struct state_job *facts, bool anew,
+                    struct error *error);
 
 /* Reads job.json. Returns 0, -ENOENT if there is no state (the job has no policy), -EBADMSG or -errno. */
-int state_job_read(const struct state_place *place, uint32_t job_id, struct state_job *ret_job);
+int state_job_read(const struct run_directory *run_directory, uint32_t job_id, struct state_job *ret_job);
 
 /* As state_job_read, from the job's open directory. */
 int state_job_load(int directory, struct state_job *ret_job);
@@ -147,5 +148,5 @@ json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);
 
 /* Remove the job's state, or the directory `name` of the node's. */
-void state_job_remove(const struct state_place *place, uint32_t job_id);
+void state_job_remove(const struct run_directory *run_directory, uint32_t job_id);
 void state_directory_remove(int node, const char *name);

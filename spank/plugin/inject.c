@@ -214,13 +214,13 @@ static int config_set(spank_t spank, const struct job *job, const struct injecti
  */
 static void csv_set(spank_t spank, const struct injection *injection)
 {
-	const char *place = injection->csv_place;
+	const char *csv = injection->csv_directory;
 	char text[MPIWAIT_CSV_MAX], here[PATH_MAX] = "";
 
-	if (place && place[0] != '/' && !getcwd(here, sizeof(here)))
+	if (csv && csv[0] != '/' && !getcwd(here, sizeof(here)))
 		here[0] = '\0';
-	if (place && snprintf(text, sizeof(text), "%s:%s%s%s", injection->csv_suffix, here, here[0] ? "/" : "", place) <
-	                     (int)sizeof(text))
+	if (csv && snprintf(text, sizeof(text), "%s:%s%s%s", injection->csv_suffix, here, here[0] ? "/" : "", csv) <
+	                   (int)sizeof(text))
 		spank_setenv(spank, MPIWAIT_CSV_VARIABLE, text, 1);
 }
 

@@ -40,7 +40,7 @@ struct injection {
 	bool may_move;              /* a plugin behind ours may put the task into another root */
 	enum site_threads threads;  /* how OpenMP runtimes are told to wait (openmp.h) */
 	uint64_t spins;             /* bound of the OpenMP wait, in turns of GNU's loop */
-	const char *csv_place;      /* csv=DIR as typed, borrowed; NULL: not asked for, or there is no segment */
+	const char *csv_directory;  /* csv=DIR as typed, borrowed; NULL: not asked for, or there is no segment */
 	char csv_suffix[INJECT_CSV_SUFFIX_MAX]; /* JOB.STEP.NODE */
 };
 

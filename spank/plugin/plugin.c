@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "spank/base/log.h"
-#include "spank/node/job.h"
+#include "spank/node/prolog_epilog.h"
 #include "spank/plugin/client.h"
 #include "spank/plugin/step.h"
 #include "spank/policy/options.h"

@@ -25,7 +25,7 @@
 #include "spank/policy/plan.h"
 
 struct step {
-	struct state_place place;
+	struct run_directory run_directory;
 	struct job job;
 	bool shared_cores; /* Slurm may give the job's cores to another job too, or that cannot be told */
 	bool alone;        /* Slurm says that no other job gets the job's cores */
@@ -51,7 +51,7 @@ static void read_job(struct step *step, char words[OPTIONS_TEXT_MAX])
 
 	words[0] = '\0';
 	step->shared_cores = !state;
-	if (!state || state_job_read(&step->place, step->job.job_id, state) < 0)
+	if (!state || state_job_read(&step->run_directory, step->job.job_id, state) < 0)
 		return;
 	step->shared_cores = state->shared_cores;
 	step->alone = state->alone;
@@ -80,11 +80,12 @@ static bool decide(spank_t spank, const struct site *site, const char *option, s
 static void load_topology(struct step *step, struct error *error)
 {
 	char cache[PATH_MAX] = "";
-	int directory = state_open_node(&step->place);
+	int directory = run_directory_open_node(&step->run_directory);
 
 	if (directory >= 0) {
 		close(directory);
-		if (snprintf(cache, sizeof(cache), "%s/%s", step->place.root, step->place.node) >= (int)sizeof(cache))
+		if (snprintf(cache, sizeof(cache), "%s/%s", step->run_directory.root, step->run_directory.node) >=
+		    (int)sizeof(cache))
 			cache[0] = '\0';
 	}
 	if (topology_load(cache, &step->topology, error) == 0)
@@ -142,9 +143,9 @@ static void make_injection(struct step *step, struct error *error)
 	if (given->threads == SITE_THREADS_BOUNDED)
 		given->spins = openmp_spins_measure();
 	if (given->segment >= 0 && step->decision.options.csv[0]) {
-		given->csv_place = step->decision.options.csv;
+		given->csv_directory = step->decision.options.csv;
 		snprintf(given->csv_suffix, sizeof(given->csv_suffix), "%u.%s.%s", step->job.job_id,
-		         step->job.step_name, step->place.node);
+		         step->job.step_name, step->run_directory.node);
 	}
 }
 
@@ -173,7 +174,7 @@ static void count_usable(const struct step *step, struct state_job *facts)
 	facts->cores_total = cores;
 	if (!kept || !usable || !cpus || cores == 0)
 		return;
-	if (reserved_read(numbering_configuration(), step->place.node, &reserved))
+	if (reserved_read(numbering_configuration(), step->run_directory.node, &reserved))
 		reserved_cores(&reserved, cores, kept);
 	hwloc_bitmap_set_range(usable, 0, (int)cores - 1);
 	hwloc_bitmap_andnot(usable, usable, kept);
@@ -210,7 +211,7 @@ static void begin_job(const struct site *site, const struct step *step, struct e
 	/* The site's default holds for the whole job, also if no prolog noted it. */
 	if (strcmp(step->decision.use.by, "site") == 0)
 		facts->policy = step->decision.use;
-	state_job_begin(&step->place, facts, false, error);
+	state_job_begin(&step->run_directory, facts, false, error);
 }
 
 /* Prepares the grant before the tasks are forked, because they inherit a part of it. Changes no frequency yet. */
@@ -222,7 +223,7 @@ static void prepare_grant(const struct site *site, struct step *step)
 	        .segment = step->given.segment,
 	        .topology = step->topology,
 	        .step_cores = job->step_cores,
-	        .rules = {.place = step->place,
+	        .rules = {.run_directory = step->run_directory,
 	                  .job_id = job->job_id,
 	                  .step_id = job->step_id,
 	                  .uid = job->uid,
@@ -247,7 +248,7 @@ static json_t *read_grant(void *context)
 static void begin_measuring(struct step *step, struct error *error)
 {
 	struct sampler_config config = {
-	        .place = step->place,
+	        .run_directory = step->run_directory,
 	        .job_id = step->job.job_id,
 	        .step_id = step->job.step_id,
 	        .policy = step->decision.use,
@@ -255,7 +256,7 @@ static void begin_measuring(struct step *step, struct error *error)
 	        .fast = is_profiled(step),
 	        .grant_read = step->given.grant ? read_grant : NULL,
 	        .grant_context = step->given.grant,
-	        .csv = step->given.csv_place != NULL,
+	        .csv = step->given.csv_directory != NULL,
 	        .notes = step->given.notes.page,
 	};
 
@@ -280,7 +281,7 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	cleanup_free struct step *step = calloc(1, sizeof(*step));
 	struct error error = {""};
 
-	if (!step || job_read(spank, &step->job, &error) < 0 || state_place_init(NULL, &step->place) < 0 ||
+	if (!step || job_read(spank, &step->job, &error) < 0 || run_directory_init(NULL, &step->run_directory) < 0 ||
 	    !decide(spank, site, option, step)) {
 		if (error.text[0])
 			log_error("%s", error.text);

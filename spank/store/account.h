@@ -17,7 +17,7 @@
 
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
-#include "spank/record/job_record.h"
+#include "spank/record/merge.h"
 #include "spank/store/account_row.h"
 
 struct account;
@@ -36,9 +36,9 @@ void account_close(struct account *account);
  * can (25.11 and later).
  *
  * Returns 0; ACCOUNT_NOT_YET, also while the job still runs on other nodes; -EALREADY (the field holds a record that is
- * as good, see job_record.h); -EEXIST (no field is free); or -EPROTO with the reason: slurmdbd refused the change, did
- * not answer, or does not return what was written. After -EPROTO the record counts as not stored, and the caller closes
- * the connection.
+ * as good, see record/merge.h); -EEXIST (no field is free); or -EPROTO with the reason: slurmdbd refused the change,
+ * did not answer, or does not return what was written. After -EPROTO the record counts as not stored, and the caller
+ * closes the connection.
  */
 int account_store(struct account *account, const struct account_run *run, enum site_field field,
                   const struct record *record, double joules, struct error *error);

@@ -3,7 +3,7 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/base/json.h"
-#include "spank/record/node.h"
+#include "spank/record/parse.h"
 
 #include <fcntl.h>
 #include <math.h>

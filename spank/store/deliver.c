@@ -4,7 +4,7 @@
 #include "spank/base/files.h"
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
-#include "spank/record/node.h"
+#include "spank/record/parse.h"
 #include "spank/store/job_files.h"
 #include "spank/store/outbox.h"
 

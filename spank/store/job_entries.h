@@ -9,7 +9,7 @@
 #pragma once
 
 #include "spank/base/error.h"
-#include "spank/record/node.h"
+#include "spank/record/parse.h"
 
 #define JOB_LISTS 64 /* most different node lists among one job's records */
 

@@ -4,7 +4,7 @@
 #include "spank/base/detach.h"
 #include "spank/base/files.h"
 #include "spank/base/memory.h"
-#include "spank/record/node.h"
+#include "spank/record/parse.h"
 #include "spank/store/budget.h"
 
 #include <errno.h>
@@ -112,13 +112,13 @@ static int record_write(int outbox, const char *name, int node, const char *reco
 	return result;
 }
 
-int outbox_put(const char *directory, const char *key, const struct state_place *place, const char *record,
+int outbox_put(const char *directory, const char *key, const struct run_directory *run_directory, const char *record,
                struct error *error)
 {
 	const char *path = directory ? directory : OUTBOX_DIRECTORY;
-	cleanup_close int outbox = files_directory_path(path, 0700), node = state_open_node(place);
+	cleanup_close int outbox = files_directory_path(path, 0700), node = run_directory_open_node(run_directory);
 	char name[FILES_NAME_MAX + 1];
-	int result = outbox < 0 ? outbox : outbox_name(key, place->node, name);
+	int result = outbox < 0 ? outbox : outbox_name(key, run_directory->node, name);
 
 	if (!result)
 		result = record_write(outbox, name, node, record);

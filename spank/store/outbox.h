@@ -13,7 +13,7 @@
 #include "spank/base/error.h"
 #include "spank/base/files.h"
 #include "spank/base/run_directory.h"
-#include "spank/record/node.h"
+#include "spank/record/parse.h"
 
 #define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
 #define OUTBOX_KEY_MAX   112 /* bytes of a key, its NUL included */
@@ -47,7 +47,7 @@ bool outbox_is_free(const char *directory, const char *key, const char *node, co
  * Writes a node's record durably, shortened to what the outbox has room for (budget.h). directory NULL:
  * OUTBOX_DIRECTORY. Returns 0 or -errno.
  */
-int outbox_put(const char *directory, const char *key, const struct state_place *place, const char *record,
+int outbox_put(const char *directory, const char *key, const struct run_directory *run_directory, const char *record,
                struct error *error);
 
 /*

@@ -32,9 +32,9 @@ static int words_compare(const struct turn *turn)
 	return result ? result : strcmp(words, turn->words) != 0;
 }
 
-void turn_init(const struct state_place *place, const char *words, struct turn *ret_turn)
+void turn_init(const struct run_directory *run_directory, const char *words, struct turn *ret_turn)
 {
-	struct turn turn = {.directory = state_open_node(place), .words = words, .lock = -1};
+	struct turn turn = {.directory = run_directory_open_node(run_directory), .words = words, .lock = -1};
 	int result = 0;
 
 	turn.was_noted = words_compare(&turn) == 0;

@@ -26,7 +26,7 @@ struct turn {
 #define cleanup_turn __attribute__((cleanup(turn_free)))
 
 /* Notes the site arguments under which the node's records are handled from now on; words NULL: they stay. */
-void turn_init(const struct state_place *place, const char *words, struct turn *ret_turn);
+void turn_init(const struct run_directory *run_directory, const char *words, struct turn *ret_turn);
 
 /*
  * Takes a turn, which turn_leave gives up. If the holder may have other site arguments than the caller's, waits for it,

@@ -84,7 +84,7 @@ def _no_spool(slurm: Slurm) -> Finding:
     )
 
 
-def _spool_place(host: Host, path: str, slurm: Slurm) -> Finding:
+def _spool_directory(host: Host, path: str, slurm: Slurm) -> Finding:
     kind = file_system(host, os.path.realpath(host.at(path))[len(host.root) :])
     if is_shared(kind) or not kind or slurm.nodes == 1:
         return ok("spool", f"'{safe(path, 400)}', {kind or 'on a file system of unknown type'}")
@@ -131,7 +131,7 @@ def _spool(host: Host, slurm: Slurm, site: dict[str, str], now: float) -> list[F
                      f"chown {safe(user) or 'root'} and chmod go-w '{safe(path, 400)}'")
             ]
         return [
-            _spool_place(host, path, slurm),
+            _spool_directory(host, path, slurm),
             *_spool_way(host, path, user),
             *_space(host, "spool", path),
             _stuck("left in spool", "the spool", waiting(host, path, now, ""),

@@ -20,7 +20,7 @@ from ..text.units import plural, safe
 TOOL = "addr2line"
 TOOL_TIME_S = 60.0
 FILES_MAX = 4096
-PLACE_MAX = 96
+CALLSITE_MAX = 96
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _resolved(path: str, sites: Sequence[Site]) -> dict[Site, str]:
         source = os.path.basename(line.split(" (")[0])
         known = [part for part in (function, source) if not part.startswith("??")]
         if known:
-            places[site] = safe(" ".join(known), PLACE_MAX)
+            places[site] = safe(" ".join(known), CALLSITE_MAX)
     return places
 
 

@@ -12,7 +12,7 @@ from ..text.plot import bar, split_bar
 from ..text.units import bytes_class, core_time, count, duration, percent, safe, scaled, sizes_line
 
 BAR_WIDTH = 24
-PLACE_LEAST = 24
+CALLSITE_LEAST = 24
 CALL_WIDTH = 66  # characters that a table takes without its bars, with room for most names
 
 
@@ -141,7 +141,7 @@ def draw_sites(canvas: Canvas, sites: list[Site], lines: Lines, total: float, li
     canvas.heading("Call sites")
     rows = [
         [
-            _end_of(lines.place(site), max(PLACE_LEAST, canvas.width - CALL_WIDTH)),
+            _end_of(lines.place(site), max(CALLSITE_LEAST, canvas.width - CALL_WIDTH)),
             site.call,
             count(site.waits),
             core_time(site.seconds),

@@ -37,7 +37,7 @@ from .run import (
     command_with,
     environment_with,
     find_preload,
-    place_of_srun,
+    index_of_srun,
     run_once,
     summed,
     with_records,
@@ -158,7 +158,7 @@ class Trial:
 
     def __init__(self, arguments: argparse.Namespace, experiment: Experiment, store: Store, ending: Ending) -> None:
         self.experiment, self.store, self.rounds, self.ending = experiment, store, arguments.rounds, ending
-        by_srun = place_of_srun(experiment.command, experiment.launcher) is not None
+        by_srun = index_of_srun(experiment.command, experiment.launcher) is not None
         job = os.environ.get("SLURM_JOB_ID", "")
         if by_srun and not job:
             raise Refusal("this is no allocation, in which runs follow one another on the same nodes: salloc, a batch "
@@ -279,7 +279,7 @@ def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> No
 
 def _submit(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     """Submits this command line, without --sbatch, as a batch job in this directory."""
-    place = place_of_srun(command, arguments.launcher or os.path.basename(command[0]))
+    place = index_of_srun(command, arguments.launcher or os.path.basename(command[0]))
     words = sys.argv[1:] if sys.argv[1:2] == ["try"] else ["try", *sys.argv[1:]]
     end = words.index("--") if "--" in words else len(words)
     kept: list[str] = []

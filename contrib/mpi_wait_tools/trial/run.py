@@ -103,7 +103,7 @@ def _policy_file(preload: Preload, name: str) -> dict[str, Any]:
     return policy
 
 
-def place_of_srun(command: Sequence[str], launcher: str) -> int | None:
+def index_of_srun(command: Sequence[str], launcher: str) -> int | None:
     """Returns the index of the word srun, which gets the option; None if the policy goes by the environment."""
     if os.path.basename(launcher) != SRUN:
         return None
@@ -114,7 +114,7 @@ def place_of_srun(command: Sequence[str], launcher: str) -> int | None:
 
 
 def command_with(command: Sequence[str], launcher: str, policy: str) -> list[str]:
-    place = place_of_srun(command, launcher)
+    place = index_of_srun(command, launcher)
     if place is None:
         return list(command)
     return [*command[: place + 1], f"--mpi-wait-policy={policy}", *command[place + 1 :]]

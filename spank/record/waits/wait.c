@@ -56,10 +56,10 @@ void record_wait_write(json_t *json, const struct record_wait *wait, const uint6
 	json_object_set_new(json, "size", json_integer((json_int_t)wait->size));
 	for (int i = 0; i < FORECASTS; i++)
 		json_object_set_new(json, sums[i].key, json_integer((json_int_t)sums_us[i]));
-	if (wait->place_bytes[MPIWAIT_FAR] > 0 || wait->place_bytes[MPIWAIT_NEAR] > 0)
+	if (wait->locality_bytes[MPIWAIT_FAR] > 0 || wait->locality_bytes[MPIWAIT_NEAR] > 0)
 		json_object_set_new(json, "places",
-		                    json_pack("[I, I]", (json_int_t)wait->place_bytes[MPIWAIT_FAR],
-		                              (json_int_t)wait->place_bytes[MPIWAIT_NEAR]));
+		                    json_pack("[I, I]", (json_int_t)wait->locality_bytes[MPIWAIT_FAR],
+		                              (json_int_t)wait->locality_bytes[MPIWAIT_NEAR]));
 	group_write(json, WAIT_HOOKS, WAIT_FLAGS, sums_us);
 	group_write(json, WAIT_FLAGS, WAIT_SUMS, sums_us);
 	rows_write(ROWS_SPUN, json, &wait->rows[ROWS_SPUN]);
@@ -117,12 +117,12 @@ static bool places_read(const json_t *places, struct record_wait *wait)
 {
 	double number;
 
-	for (size_t i = 0; places && i < MPIWAIT_PLACES; i++) {
+	for (size_t i = 0; places && i < MPIWAIT_LOCALITIES; i++) {
 		if (!whole_of(json_array_get(places, i), SUM_MAX, &number))
 			return false;
-		wait->place_bytes[i] += number;
+		wait->locality_bytes[i] += number;
 	}
-	return !places || json_array_size(places) == MPIWAIT_PLACES;
+	return !places || json_array_size(places) == MPIWAIT_LOCALITIES;
 }
 
 bool record_wait_read(const json_t *json, struct record_wait *sum, struct record_ranks *ret_ranks)
@@ -148,8 +148,8 @@ void record_wait_add(struct record_wait *sum, const struct record_wait *from, ui
 	sum->size = fmax(sum->size, from->size);
 	for (int i = 0; i < WAIT_SUMS; i++)
 		sum_add(sum, i, from->sum[i]);
-	for (int locality = 0; locality < MPIWAIT_PLACES; locality++)
-		sum->place_bytes[locality] += from->place_bytes[locality];
+	for (int locality = 0; locality < MPIWAIT_LOCALITIES; locality++)
+		sum->locality_bytes[locality] += from->locality_bytes[locality];
 	record_cost_add(&sum->cost, &from->cost);
 }
 
@@ -217,11 +217,11 @@ json_t *record_wait_print(const struct record_wait *sum, const struct record_ran
 	rows_print(ROWS_PHASES, json, &sum->rows[ROWS_PHASES], names, detail);
 	rows_print(ROWS_SITES, json, &sum->rows[ROWS_SITES], names, detail);
 	rows_print(ROWS_PROFILE, json, &sum->rows[ROWS_PROFILE], names, detail);
-	if (sum->place_bytes[MPIWAIT_FAR] > 0 || sum->place_bytes[MPIWAIT_NEAR] > 0)
+	if (sum->locality_bytes[MPIWAIT_FAR] > 0 || sum->locality_bytes[MPIWAIT_NEAR] > 0)
 		json_object_set_new(json, "point_to_point",
 		                    json_pack("{s:o, s:o}", "within_nodes_bytes",
-		                              number(sum->place_bytes[MPIWAIT_NEAR], 0), "between_nodes_bytes",
-		                              number(sum->place_bytes[MPIWAIT_FAR], 0)));
+		                              number(sum->locality_bytes[MPIWAIT_NEAR], 0), "between_nodes_bytes",
+		                              number(sum->locality_bytes[MPIWAIT_FAR], 0)));
 	record_ranks_print(json, ranks, names, detail);
 	return json;
 }

@@ -38,9 +38,9 @@ enum wait_sum {
 /* Waits of one step, of a node's steps, or of a job. Zeros: nothing was added. */
 struct record_wait {
 	struct record_rows rows[ROWS_KINDS];
-	double size;                        /* size of the largest world */
-	double sum[WAIT_SUMS];              /* times in seconds, those of forecasts in microseconds */
-	double place_bytes[MPIWAIT_PLACES]; /* point-to-point bytes, by MPIWAIT_FAR and MPIWAIT_NEAR */
+	double size;                               /* size of the largest world */
+	double sum[WAIT_SUMS];                     /* times in seconds, those of forecasts in microseconds */
+	double locality_bytes[MPIWAIT_LOCALITIES]; /* point-to-point bytes, by MPIWAIT_FAR and MPIWAIT_NEAR */
 	struct record_cost cost;
 };
 

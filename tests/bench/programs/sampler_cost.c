@@ -128,13 +128,13 @@ int main(int argc, char **argv)
 	uint32_t ranks = argc > 4 ? (uint32_t)atoi(argv[4]) : 0;
 	int status;
 
-	if (argc < 5 || !job || state_place_init(argv[1], &config.place) < 0) {
+	if (argc < 5 || !job || run_directory_init(argv[1], &config.run_directory) < 0) {
 		fprintf(stderr, "usage: sampler_cost STATE_ROOT SECONDS fast|slow RANKS, with SLURMD_NODENAME\n");
 		free(job);
 		return 2;
 	}
 	state_job_init(JOB, job);
-	status = state_job_begin(&config.place, job, false, &error);
+	status = state_job_begin(&config.run_directory, job, false, &error);
 	free(job);
 	if (status < 0)
 		return fail("state", &error);

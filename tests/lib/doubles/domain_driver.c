@@ -97,13 +97,13 @@ static int end_all(struct error *error)
 }
 
 /* Reads one command a line, answers each with a line: result and message. "end" gives all domains back. */
-static int hold(const struct state_place *place, uint32_t job_id, uint32_t step_id)
+static int hold(const struct run_directory *run_directory, uint32_t job_id, uint32_t step_id)
 {
 	struct error error = {""};
 	char line[256];
 	int result = holder_init(job_id, step_id, &holder);
 
-	node = state_open_node(place);
+	node = run_directory_open_node(run_directory);
 	for (size_t i = 0; i < POLICIES; i++)
 		loans[i] = LOAN_NONE;
 	if (answer(node < 0 ? node : result, &error))
@@ -124,15 +124,15 @@ static int hold(const struct state_place *place, uint32_t job_id, uint32_t step_
 int main(int count, char *words[])
 {
 	struct restore_count restored;
-	struct state_place place;
+	struct run_directory run_directory;
 
-	if (count < 3 || state_place_init(words[1], &place))
+	if (count < 3 || run_directory_init(words[1], &run_directory))
 		return 64;
 	if (strcmp(words[2], "restore") == 0)
 		return restore_host(words[1], false, &restored) != 0;
 	if (count < 4)
 		return 64;
 	if (strcmp(words[2], "epilog") == 0)
-		return restore_job(&place, (uint32_t)atol(words[3])) != 0;
-	return count < 5 ? 64 : hold(&place, (uint32_t)atol(words[3]), (uint32_t)atol(words[4]));
+		return restore_job(&run_directory, (uint32_t)atol(words[3])) != 0;
+	return count < 5 ? 64 : hold(&run_directory, (uint32_t)atol(words[3]), (uint32_t)atol(words[4]));
 }

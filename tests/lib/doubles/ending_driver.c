@@ -6,8 +6,8 @@
  *                                                        bytes, peak of memory
  */
 #include "spank/base/cleanup.h"
+#include "spank/node/composer.h"
 #include "spank/node/ending.h"
-#include "spank/node/record.h"
 #include "spank/node/recorder.h"
 #include "spank/node/slots.h"
 #include "tests/lib/doubles/elsewhere.h"
@@ -42,10 +42,10 @@ static int write_one(int directory, uint32_t crowd, uint32_t id, const struct sl
 	return state_step_write(directory, &step, crowd, wait, NULL);
 }
 
-static int run_steps(const struct state_place *place, char *words[])
+static int run_steps(const struct run_directory *run_directory, char *words[])
 {
-	cleanup_close int directory = state_open_job(place, (uint32_t)strtoul(words[1], NULL, 10));
-	cleanup_close int segment = open(words[4], O_RDONLY | O_CLOEXEC), node = state_open_node(place);
+	cleanup_close int directory = run_directory_open_job(run_directory, (uint32_t)strtoul(words[1], NULL, 10));
+	cleanup_close int segment = open(words[4], O_RDONLY | O_CLOEXEC), node = run_directory_open_node(run_directory);
 	uint32_t first = (uint32_t)strtoul(words[2], NULL, 10), count = (uint32_t)strtoul(words[3], NULL, 10);
 	cleanup_free struct slots *slots = NULL;
 	struct error error = {0};
@@ -56,21 +56,21 @@ static int run_steps(const struct state_place *place, char *words[])
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int records_make(const struct state_place *place, uint32_t job_id, const char *outbox)
+static int records_make(const struct run_directory *run_directory, uint32_t job_id, const char *outbox)
 {
 	cleanup_turn struct turn turn;
 	struct error error = {0};
-	int result = ending_note(place, job_id, &error);
+	int result = ending_note(run_directory, job_id, &error);
 
-	turn_init(place, NULL, &turn);
-	return result > 0 ? recorder_make(place, outbox, NULL, &turn, &error) : result;
+	turn_init(run_directory, NULL, &turn);
+	return result > 0 ? recorder_make(run_directory, outbox, NULL, &turn, &error) : result;
 }
 
-static int run_end(const struct state_place *place, char *words[])
+static int run_end(const struct run_directory *run_directory, char *words[])
 {
 	long read = proc_number("/proc/self/io", "rchar:");
 	unsigned opens = elsewhere_calls().opens;
-	int result = records_make(place, (uint32_t)strtoul(words[1], NULL, 10), words[2]);
+	int result = records_make(run_directory, (uint32_t)strtoul(words[1], NULL, 10), words[2]);
 
 	opens = elsewhere_calls().opens - opens;
 	printf("{\"code\": %d, \"opens\": %u, \"read\": %ld, \"peak_kib\": %ld}\n", result, opens,
@@ -80,9 +80,9 @@ static int run_end(const struct state_place *place, char *words[])
 
 int main(int count, char *words[])
 {
-	struct state_place place;
+	struct run_directory run_directory;
 
-	if (count < 5 || state_place_init(words[2], &place))
+	if (count < 5 || run_directory_init(words[2], &run_directory))
 		return 64;
-	return strcmp(words[1], "end") == 0 ? run_end(&place, words + 2) : run_steps(&place, words + 2);
+	return strcmp(words[1], "end") == 0 ? run_end(&run_directory, words + 2) : run_steps(&run_directory, words + 2);
 }

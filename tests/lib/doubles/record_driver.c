@@ -5,12 +5,12 @@
 #include "preload/contract/looks.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
+#include "spank/node/composer.h"
 #include "spank/node/ending.h"
-#include "spank/node/record.h"
 #include "spank/node/recorder.h"
 #include "spank/node/sampler.h"
 #include "spank/node/slots.h"
-#include "spank/record/job_record.h"
+#include "spank/record/merge.h"
 #include "spank/record/parts/power.h"
 #include "spank/record/parts/saving.h"
 #include "spank/record/parts/throttle.h"
@@ -41,13 +41,13 @@ static uint64_t number(const char *text)
 	return strtoull(text, NULL, 0);
 }
 
-static struct state_place place_of(const char *root)
+static struct run_directory run_directory_of(const char *root)
 {
-	struct state_place place;
+	struct run_directory run_directory;
 
-	if (state_place_init(root, &place))
+	if (run_directory_init(root, &run_directory))
 		exit(EXIT_FAILURE);
-	return place;
+	return run_directory;
 }
 
 /* add RANGE_UJ POWER_UW [AT_S ENERGY_UJ]...: samples one zone at those times */
@@ -138,10 +138,10 @@ static int run_samples(int count, char *words[])
 /* update ROOT: samples the zones of /sys into the node's accumulator */
 static int run_update(int count, char *words[])
 {
-	struct state_place place = place_of(words[0]);
+	struct run_directory run_directory = run_directory_of(words[0]);
 	struct energy_snapshot snapshot;
 	struct error error = {0};
-	cleanup_close int node = state_open_node(&place);
+	cleanup_close int node = run_directory_open_node(&run_directory);
 	int result = energy_sample(node, &snapshot, &error);
 
 	(void)count;
@@ -165,7 +165,7 @@ static int run_leaks(int count, char *words[])
 /* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART [CPUS [USABLE [anew]]] */
 static int run_begin(int count, char *words[])
 {
-	struct state_place place = place_of(words[0]);
+	struct run_directory run_directory = run_directory_of(words[0]);
 	const char *gpus = getenv("SLURM_JOB_GPUS"), *sources = getenv("MPIWAIT_SOURCES");
 	struct state_job job;
 	struct error error = {0};
@@ -186,7 +186,7 @@ static int run_begin(int count, char *words[])
 		job.policy = (struct policy_use){.by = "job"};
 	snprintf(job.policy.asked, sizeof(job.policy.asked), "%s", words[6]);
 	snprintf(job.policy.used, sizeof(job.policy.used), "%s", words[6]);
-	return show_result(state_job_begin(&place, &job, count > 10, &error), &error);
+	return show_result(state_job_begin(&run_directory, &job, count > 10, &error), &error);
 }
 
 static int threads_of_self(void)
@@ -205,7 +205,7 @@ static int run_step(int count, char *words[])
 {
 	cleanup_close int segment = count > 5 ? open(words[5], O_RDONLY | O_CLOEXEC) : -1;
 	struct sampler_config config = {
-	        .place = place_of(words[0]),
+	        .run_directory = run_directory_of(words[0]),
 	        .job_id = (uint32_t)number(words[1]),
 	        .step_id = (uint32_t)number(words[2]),
 	        .fast = number(words[4]) != 0,
@@ -228,37 +228,37 @@ static int run_step(int count, char *words[])
 }
 
 /* Makes the node's records, as the helper does that the epilog starts. */
-static int records_make(const struct state_place *place, const char *outbox, struct error *error)
+static int records_make(const struct run_directory *run_directory, const char *outbox, struct error *error)
 {
 	cleanup_turn struct turn turn;
 
-	turn_init(place, NULL, &turn);
-	return recorder_make(place, outbox, NULL, &turn, error);
+	turn_init(run_directory, NULL, &turn);
+	return recorder_make(run_directory, outbox, NULL, &turn, error);
 }
 
 /* finish ROOT JOB OUTBOX HELPER [ARGUMENT...]: runs the epilog, prints whether it left a child, then does the first
  * work of its helper */
 static int run_finish(int count, char *words[])
 {
-	struct state_place place = place_of(words[0]);
+	struct run_directory run_directory = run_directory_of(words[0]);
 	struct error error = {0};
-	int result = ending_note(&place, (uint32_t)number(words[1]), &error);
+	int result = ending_note(&run_directory, (uint32_t)number(words[1]), &error);
 	bool child;
 
 	if (result > 0 && words[3][0])
 		result = outbox_writer_start(words[3], count - 4, words + 4, &error);
 	child = waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
 	if (result >= 0)
-		result = records_make(&place, words[2], &error);
+		result = records_make(&run_directory, words[2], &error);
 	return show(json_pack("{s:i, s:s, s:b}", "code", result, "error", error.text, "child", child));
 }
 
 /* end ROOT JOB: runs the epilog alone */
 static int run_end(int count, char *words[])
 {
-	struct state_place place = place_of(words[0]);
+	struct run_directory run_directory = run_directory_of(words[0]);
 	struct error error = {0};
-	int result = ending_note(&place, (uint32_t)number(words[1]), &error);
+	int result = ending_note(&run_directory, (uint32_t)number(words[1]), &error);
 
 	(void)count;
 	return show_result(result, &error);
@@ -267,9 +267,9 @@ static int run_end(int count, char *words[])
 /* make ROOT OUTBOX: makes the records of jobs that have ended */
 static int run_make(int count, char *words[])
 {
-	struct state_place place = place_of(words[0]);
+	struct run_directory run_directory = run_directory_of(words[0]);
 	struct error error = {0};
-	int result = records_make(&place, words[1], &error);
+	int result = records_make(&run_directory, words[1], &error);
 
 	(void)count;
 	return show_result(result, &error);

@@ -26,7 +26,7 @@ int main(int count, char *words[])
 	struct error error = {0};
 	char line[64];
 
-	if (count < 5 || state_place_init(words[1], &config.place))
+	if (count < 5 || run_directory_init(words[1], &config.run_directory))
 		return 64;
 	config.job_id = (uint32_t)strtoul(words[2], NULL, 10);
 	config.step_id = (uint32_t)strtoul(words[3], NULL, 10);

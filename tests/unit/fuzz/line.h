@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "spank/base/cleanup.h"
-#include "spank/record/job_record.h"
+#include "spank/record/merge.h"
 #include "tests/unit/fuzz/fuzz.h"
 
 /* With MPI_WAIT_FUZZ_PRINT in the environment every record is printed, for a check against its schema. */

@@ -142,7 +142,7 @@ static void test_late_rung_rests(void)
 	EXPECT(naps > 4 && naps < 80, "a rung that is late by 4 ms was used %d times in 100 ms of looks", naps);
 	now_ns += UINT64_C(1300000000);
 	EXPECT(naps_play(&ladder, &now_ns, 5000, 1000) == 1000, "it comes back when its rest is over");
-	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].rests == 0, "and is trusted again");
+	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].benches == 0, "and is trusted again");
 }
 
 /* Too slow for any budget, but not late by more than one: a node that is busy for a while, or for good. */
@@ -170,7 +170,7 @@ static void test_a_burst_is_forgotten(void)
 	for (int i = 0; i < 40; i++, now_ns += 1000000)
 		naps += naps_play(&ladder, &now_ns, 5000, 1000) > 0;
 	EXPECT(naps >= 30, "there were naps in %d of 40 waits", naps);
-	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].rests == 0, "and it is trusted again");
+	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].benches == 0, "and it is trusted again");
 }
 
 static void test_choice(void)

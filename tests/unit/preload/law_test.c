@@ -53,7 +53,7 @@
 #define ERROR_NS     10000000 /* what its own error may forgive */
 #define PLACES       6
 #define YIELD_NS     250
-#define REST_NS      1000                /* between two polls after a landing, by an instruction */
+#define PAUSE_NS     1000                /* between two polls after a landing, by an instruction */
 #define AHEAD_NS     (7 * NS_PER_S + 11) /* of the node's clock */
 #define IDLE_CALLS   6                   /* that a silent runtime takes at most to notice what has come */
 
@@ -201,7 +201,7 @@ static void model_doze(enum mpiwait_rung rung, uint64_t ask_ns, uint64_t typical
 	if (random_below(10) == 0)
 		actual_ns += typical_ns;
 	model.forecast += advised;
-	if (!advised && !(model.accounts && ask_ns <= REST_NS)) {
+	if (!advised && !(model.accounts && ask_ns <= PAUSE_NS)) {
 		CHECK_LAW(ask_ns + exit_ns <= budget_ns, "rung %d: %" PRIu64 " + %" PRIu64 " at w = %" PRIu64,
 		          (int)rung, ask_ns, exit_ns, model.now_ns - model.origin_ns);
 		CHECK_LAW(exit_ns <= budget_ns / 2, "rung %d: exit %" PRIu64, (int)rung, exit_ns);

@@ -39,7 +39,7 @@ static int later_PMPI_Irecv_c_timed(word a0, word a1, word a2, word a3, word a4,
 {
 	function_7 *next;
 	int64_t count = sizes_count_of((int64_t)a1, a3);
-	size_t place = sizes_place_of(a5, (uint32_t)a3);
+	size_t locality = sizes_locality(a5, (uint32_t)a3);
 	int code;
 
 	if (!mark_is_timed())
@@ -48,7 +48,7 @@ static int later_PMPI_Irecv_c_timed(word a0, word a1, word a2, word a3, word a4,
 	wait_self.lane->calls[ROW_Irecv].calls++;
 	code = next(a0, a1, a2, a3, a4, a5, a6);
 	if (code == 0)
-		sizes_count_simple(ROW_Irecv, true, count, a2, place);
+		sizes_count_simple(ROW_Irecv, true, count, a2, locality);
 	return code;
 }
 """

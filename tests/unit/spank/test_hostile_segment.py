@@ -10,7 +10,7 @@ from typing import Any
 from tests.lib.record_tools import driver, node_record, validate
 from tests.lib.segments import SLOT, SLOTS, read_slots, segment
 
-LIMIT = 4 * 1024 * 1024  # of a node's record, spank/record/node.h
+LIMIT = 4 * 1024 * 1024  # of a node's record, spank/record/parse.h
 
 
 def merged(tmp_path: Path, record: dict[str, Any]) -> dict[str, Any]:

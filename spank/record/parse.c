@@ -1,4 +1,4 @@
-#include "spank/record/node.h"
+#include "spank/record/parse.h"
 
 #include "spank/base/json.h"
 #include "spank/base/memory.h"

@@ -1,4 +1,4 @@
-#include "spank/record/job_record.h"
+#include "spank/record/merge.h"
 
 #include "spank/base/cleanup.h"
 #include "spank/base/json.h"

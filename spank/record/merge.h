@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "spank/base/error.h"
-#include "spank/record/node.h"
+#include "spank/record/parse.h"
 
 #define RECORD_MAX 60000
 

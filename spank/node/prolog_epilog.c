@@ -1,4 +1,4 @@
-#include "spank/node/job.h"
+#include "spank/node/prolog_epilog.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,9 +92,9 @@ static bool cores_are_shared(void)
  * Notes the prolog's PID namespace: a slurmstepd in another one must know that it does not see all processes of the
  * node.
  */
-static void note_namespace(const struct state_place *place)
+static void note_namespace(const struct run_directory *run_directory)
 {
-	cleanup_close int node = state_open_node(place);
+	cleanup_close int node = run_directory_open_node(run_directory);
 
 	if (node >= 0)
 		neighbours_note_namespace(node);
@@ -103,14 +103,14 @@ static void note_namespace(const struct state_place *place)
 void node_job_prolog(const struct site *site, const char *words)
 {
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
-	struct state_place place;
+	struct run_directory run_directory;
 	struct error error = {""};
 	bool holds;
 
-	if (!facts || state_place_init(NULL, &place) < 0 || read_environment(site, facts) < 0)
+	if (!facts || run_directory_init(NULL, &run_directory) < 0 || read_environment(site, facts) < 0)
 		return;
 	/* the epilog of an earlier run of the job may have failed to restore everything */
-	restore_job(&place, facts->job_id);
+	restore_job(&run_directory, facts->job_id);
 	/* Slurm sets it from 24.11 on. It is right here; in the epilog of a requeued run it is one too high. */
 	facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", STATE_NONE);
 	facts->restart_known = facts->restart_count != STATE_NONE;
@@ -119,12 +119,12 @@ void node_job_prolog(const struct site *site, const char *words)
 	facts->shared_cores = site->grant != SITE_GRANT_OFF && cores_are_shared();
 	facts->alone = !cores_are_shared() && getenv("SLURM_JOB_EXCLUSIVE") != NULL;
 	if (site->grant != SITE_GRANT_OFF)
-		note_namespace(&place);
+		note_namespace(&run_directory);
 	holds = decide(site, words, facts);
 	/* A step may have a policy of its own, and learns only from this state that cores are shared. */
 	if (!holds && facts->shared_cores)
 		facts->words[0] = '\0';
-	if ((holds || facts->shared_cores) && state_job_begin(&place, facts, true, &error) < 0)
+	if ((holds || facts->shared_cores) && state_job_begin(&run_directory, facts, true, &error) < 0)
 		log_error("job %u: %s", facts->job_id, error.text);
 }
 
@@ -132,7 +132,7 @@ void node_job_prolog(const struct site *site, const char *words)
  * Adds what only the epilog learns: the job's nodes (a prolog that runs for a step sees that step's), and cluster and
  * ids if no prolog made the state. Makes the state now if there is none and a policy holds for the job.
  */
-static void complete_state(const struct site *site, const struct state_place *place, const char *words,
+static void complete_state(const struct site *site, const struct run_directory *run_directory, const char *words,
                            struct error *error)
 {
 	const char *nodes = environment_text(getenv("SLURM_JOB_NODELIST") ? "SLURM_JOB_NODELIST" : "SLURM_NODELIST");
@@ -143,36 +143,36 @@ static void complete_state(const struct site *site, const struct state_place *pl
 		return;
 	if (strlen(nodes) < sizeof(facts->nodes))
 		snprintf(facts->nodes, sizeof(facts->nodes), "%s", nodes);
-	if (state_job_read(place, facts->job_id, state) < 0) {
+	if (state_job_read(run_directory, facts->job_id, state) < 0) {
 		facts->too_late = true;
 		facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", 0);
 		if (!decide(site, words, facts) || !facts->policy.asked[0])
 			return;
 	}
-	state_job_begin(place, facts, false, error);
+	state_job_begin(run_directory, facts, false, error);
 }
 
 void node_job_revoke(void)
 {
 	uint32_t job_id = environment_number("SLURM_JOB_ID", 0);
-	struct state_place place;
+	struct run_directory run_directory;
 
-	if (job_id && state_place_init(NULL, &place) == 0)
-		restore_job(&place, job_id);
+	if (job_id && run_directory_init(NULL, &run_directory) == 0)
+		restore_job(&run_directory, job_id);
 }
 
 void node_job_epilog(const struct site *site, const char *words, int argument_count, char *const arguments[])
 {
 	uint32_t job_id = environment_number("SLURM_JOB_ID", 0);
-	struct state_place place;
+	struct run_directory run_directory;
 	struct error error = {""};
 
-	if (!job_id || state_place_init(NULL, &place) < 0)
+	if (!job_id || run_directory_init(NULL, &run_directory) < 0)
 		return;
-	complete_state(site, &place, words, &error);
+	complete_state(site, &run_directory, words, &error);
 	if (site->record == SITE_RECORD_NONE)
-		state_job_remove(&place, job_id);
-	else if (ending_note(&place, job_id, &error) > 0)
+		state_job_remove(&run_directory, job_id);
+	else if (ending_note(&run_directory, job_id, &error) > 0)
 		outbox_writer_start(MPIWAIT_HELPER, argument_count, arguments, &error);
 	if (error.text[0])
 		log_error("job %u: %s", job_id, error.text);

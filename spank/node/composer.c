@@ -1,4 +1,4 @@
-#include "spank/node/record.h"
+#include "spank/node/composer.h"
 
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
@@ -10,7 +10,7 @@
 #include "spank/machine/gpus.h"
 #include "spank/node/ending.h"
 #include "spank/node/sources.h"
-#include "spank/record/node.h"
+#include "spank/record/parse.h"
 #include "spank/record/parts/meters.h"
 #include "spank/record/parts/policy.h"
 #include "spank/record/parts/saving.h"
@@ -305,7 +305,7 @@ static char *record_print(const json_t *record, const struct steps *steps)
  * Chooses the run's number under which the record lies in the outbox, and sets it in the record: Slurm's number, or the
  * next one if the outbox has another run's record there, or that of another job with the same id.
  */
-static int key_choose(const struct record_place *to, const struct state_job *job, json_t *record,
+static int key_choose(const struct composer_target *to, const struct state_job *job, json_t *record,
                       char key[OUTBOX_KEY_MAX], struct error *error)
 {
 	struct job_run run;
@@ -318,7 +318,7 @@ static int key_choose(const struct record_place *to, const struct state_job *job
 		if (result)
 			return result;
 		json_object_set_new(record, "restart_count", json_integer((json_int_t)number));
-		if (outbox_is_free(to->outbox, key, to->place->node, &run))
+		if (outbox_is_free(to->outbox, key, to->run_directory->node, &run))
 			return 0;
 	}
 	return error_set(error, -EEXIST, "%d runs of job %u wait in the outbox", RUNS_MAX, job->job_id);
@@ -364,8 +364,8 @@ static json_t *record_make(const char *node, const struct state_job *job, const 
 	return record;
 }
 
-int node_record_put(const struct record_place *to, int directory, struct state_job *job, const struct ending *ending,
-                    struct error *error)
+int composer_put(const struct composer_target *to, int directory, struct state_job *job, const struct ending *ending,
+                 struct error *error)
 {
 	struct sources sources;
 	struct energy_share share;
@@ -383,7 +383,7 @@ int node_record_put(const struct record_place *to, int directory, struct state_j
 		return error_set(error, result, "cannot read the steps: %s", strerror(-result));
 	if (!job->policy.asked[0] && steps.count == 0 && steps.left_out == 0)
 		return 0;
-	record = record_make(to->place->node, job, ending, &sources, &share, &steps);
+	record = record_make(to->run_directory->node, job, ending, &sources, &share, &steps);
 	if (record) {
 		result = key_choose(to, job, record, key, error);
 		if (result)
@@ -392,5 +392,5 @@ int node_record_put(const struct record_place *to, int directory, struct state_j
 	}
 	if (!text || memory_failures() != failures)
 		return error_set(error, -ENOMEM, "out of memory");
-	return outbox_put(to->outbox, key, to->place, text, error);
+	return outbox_put(to->outbox, key, to->run_directory, text, error);
 }
