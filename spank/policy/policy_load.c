@@ -1,21 +1,16 @@
 /* Reads policy files from directories; policy.c parses them. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "spank/base/cleanup.h"
-#include "spank/base/descriptor.h"
-#include "spank/base/detach.h"
 #include "spank/base/files.h"
+#include "spank/policy/apart.h"
 #include "spank/policy/policy.h"
 
 #define FILE_SIZE_MAX 65536
-#define APART_MS      2000 /* time that the process has which reads the site's directory */
 
 /* Turns "nap.json" into "nap". Returns false for a name of another form, such as policy.schema.json. */
 static bool name_of_file(const char *file, char ret_name[POLICY_NAME_MAX])
@@ -76,85 +71,32 @@ void policy_load(const char *own, const char *shipped, const char *named, struct
 	qsort(ret_set->policy, ret_set->count, sizeof(ret_set->policy[0]), by_name);
 }
 
-/* Memory shared with the reading process, which fills it and then closes its end of a pipe. */
-struct apart {
-	pid_t pid; /* the reading process; 0: not started yet */
-	bool is_read;
+/* The policies that the reading process found. */
+struct found {
 	struct policy_set set;
 	struct error error;
 };
 
-/*
- * The reading process. It keeps no descriptor of the caller's but the pipe's end: a reader of another pipe of the
- * caller's would wait for this process to close it.
- */
-static _Noreturn void apart_read(const char *own, int end, struct apart *apart)
+static void found_read(const char *own, void *found)
 {
-	int null = open("/dev/null", O_RDWR);
+	struct found *here = found;
 
-	apart->pid = getpid();
-	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(end, 3) < 0)
-		_exit(EXIT_FAILURE);
-	descriptors_close_from(4);
-	load_directory(own, NULL, &apart->set, &apart->error);
-	apart->is_read = true;
-	_exit(EXIT_SUCCESS);
-}
-
-/* Starts the reading process, which is no child of the host process. Returns 0 or -errno. */
-static int apart_start(const char *own, int end, struct apart *apart)
-{
-	int result = detach_fork();
-
-	if (result > 0)
-		apart_read(own, end, apart);
-	return result;
-}
-
-/* Waits for the reading process. After APART_MS kills it, and does not wait for its end: it may hang in the kernel. */
-static int apart_wait(int end, const struct apart *apart)
-{
-	uint64_t deadline_ns = clock_monotonic_ns() + APART_MS * UINT64_C(1000000), now_ns;
-	struct pollfd pipe = {.fd = end, .events = POLLIN};
-
-	while ((now_ns = clock_monotonic_ns()) < deadline_ns)
-		if (poll(&pipe, 1, (int)((deadline_ns - now_ns) / 1000000) + 1) > 0)
-			return apart->is_read ? 0 : -EIO;
-	if (apart->pid > 0)
-		kill(apart->pid, SIGKILL);
-	return -ETIMEDOUT;
-}
-
-/* Loads the site's directory by the reading process. Returns 0 with *ret_set filled, or -errno. */
-static int apart_load(const char *own, struct policy_set *ret_set, struct error *error)
-{
-	struct apart *apart = mmap(NULL, sizeof(*apart), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int ends[2] = {-1, -1}, result = apart == MAP_FAILED || pipe2(ends, O_CLOEXEC) ? -errno : 0;
-
-	if (!result)
-		result = apart_start(own, ends[1], apart);
-	cleanup_close_descriptor(&ends[1]);
-	if (!result)
-		result = apart_wait(ends[0], apart);
-	if (!result) {
-		*ret_set = apart->set;
-		error_move(error, &apart->error);
-	}
-	cleanup_close_descriptor(&ends[0]);
-	if (apart != MAP_FAILED)
-		munmap(apart, sizeof(*apart));
-	return result;
+	load_directory(own, NULL, &here->set, &here->error);
 }
 
 void policy_load_apart(const char *own, const char *shipped, struct policy_set *ret_set, struct error *error)
 {
-	int result = 0;
+	struct found *found = own[0] ? apart_read(own, found_read, sizeof(*found)) : NULL;
+	int problem = errno;
 
 	ret_set->count = 0;
-	if (own[0])
-		result = apart_load(own, ret_set, error);
-	if (result)
-		error_set(error, result, "the policies in '%s' are left out: %s", own, strerror(-result));
+	if (found) {
+		*ret_set = found->set;
+		error_move(error, &found->error);
+		munmap(found, sizeof(*found));
+	} else if (own[0]) {
+		error_set(error, -problem, "the policies in '%s' are left out: %s", own, strerror(problem));
+	}
 	load_directory(shipped, NULL, ret_set, error);
 	qsort(ret_set->policy, ret_set->count, sizeof(ret_set->policy[0]), by_name);
 }
