@@ -29,8 +29,19 @@
  *     pstate_after_ns=5000000  pstate: a wait that has lasted this long goes on at the lowest frequency
  *     cpufreq=lease:FD:DEV:INO pstate, optional: the inherited board of answers (lease.h)
  *     path=0|1                 optional: LD_PRELOAD may name the library by its path from now on, see process/named.h
+ *     off=0|1                  optional: the library does nothing in this process, but hands itself on
  *     near=16:4:4-7,12         optional: number of the step's tasks, this task's number, and the tasks on its node:
  *                              profile tells bytes within nodes from those between nodes. Only for task's PID
+ *
+ * Where ranks choose their policy by their program, the text goes on:
+ *
+ *     |FIELDS                  for each policy that they choose from, its fields, as policies have them;
+ *                              CONFIG_CHOICES_MAX at most
+ *     |NAME:NUMBER,...         at last, patterns of programs' names (program_name.h), each with the number of its
+ * policy, from 1 on
+ *
+ * The first pattern that matches the base name of the process's executable gives the policy. Without a match the fields
+ * before the first '|' hold. These also tell what the task was given: segment, task, notes, cpufreq, path and near.
  *
  * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not used. Without cpufreq or pstate_after_ns
  * pstate is not used.
@@ -46,7 +57,9 @@
 #define MPIWAIT_CSV_VARIABLE "MPI_WAIT_CSV"
 #define MPIWAIT_CSV_MAX      (4096 + 256) /* bytes of its value, with the NUL */
 
-#define CONFIG_NEAR_MAX 128 /* most ranges of tasks in near */
+#define CONFIG_NEAR_MAX    128 /* most ranges of tasks in near */
+#define CONFIG_CHOICES_MAX 16  /* most policies that ranks choose from */
+#define CONFIG_PROGRAM_MAX 64  /* bytes of a pattern of programs' names, a NUL included */
 
 /*
  * Descriptors that a task is given. Each is open twice in the task: at its number, and if the hard limit allows at a

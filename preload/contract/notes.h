@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "preload/contract/config_format.h"
+
 #define MPIWAIT_NOTES_MAGIC UINT64_C(0x3145544f4e57504d) /* "MPWNOTE1" in memory */
 
 /* Reasons why a process is not among the ranks, in the order of the rows MISSED of spank/record/record_fields.def. */
@@ -27,4 +29,6 @@ struct mpiwait_notes {
 	/* Random number that the configuration repeats: in another IPC namespace the same id is another page. */
 	uint64_t key;
 	uint32_t count[MPIWAIT_NOTES]; /* number of processes by enum mpiwait_note, counted atomically */
+	/* Number of ranks that chose "off" by the policy's number less 1 (config_format.h), counted atomically. */
+	uint32_t off[CONFIG_CHOICES_MAX];
 };

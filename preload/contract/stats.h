@@ -221,9 +221,9 @@ struct mpiwait_slot {
 	uint64_t slowdown_ppm; /* share of its time that the account may spend, 0: there is no account */
 	struct mpiwait_phases phases;
 	uint64_t has_sites;
-	uint64_t launch; /* the same number in all processes of a launch, 0: not known (mpi/launcher.h) */
-	uint32_t task;   /* number + 1 of the Slurm task that the rank is or descends from; 0: not known */
-	uint32_t reserved_task;
+	uint64_t launch;  /* the same number in all processes of a launch, 0: not known (mpi/launcher.h) */
+	uint32_t task;    /* number + 1 of the Slurm task that the rank is or descends from; 0: not known */
+	uint32_t program; /* number of the policy that the rank chose by its program (config_format.h), 0: the step's */
 	uint64_t reserved[10];
 	struct mpiwait_lane lane[MPIWAIT_LANES];
 	struct mpiwait_sites sites;

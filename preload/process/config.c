@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "preload/contract/program_name.h"
+
 #define SPAN_NS     UINT64_C(3600000000000) /* an hour: no time in a policy is longer */
 #define EVENT_NS    UINT64_C(10000000)
 #define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
@@ -185,14 +187,17 @@ enum field {
 	IBARRIER,
 	POLLS,
 	SITES,
-	PATH,
+	OFF,
 	TSC,
 	UMWAIT_MAX,
 	UMWAIT_C02,
+	PSTATE_AFTER,
+	/* things that the task was given; no policy has them */
+	GIVEN,
+	PATH = GIVEN,
 	SEGMENT,
 	TASK,
 	NOTES,
-	PSTATE_AFTER,
 	CPUFREQ,
 	NEAR,
 	FIELDS
@@ -213,6 +218,7 @@ static const char *const field_names[FIELDS] = {
         [IBARRIER] = "ibarrier",
         [POLLS] = "polls",
         [SITES] = "sites",
+        [OFF] = "off",
         [PATH] = "path",
         [TSC] = "tsc_khz",
         [UMWAIT_MAX] = "umwait_max_ns",
@@ -258,6 +264,8 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return flag_parse(value, &config->polls);
 	case SITES:
 		return flag_parse(value, &config->sites);
+	case OFF:
+		return flag_parse(value, &config->off);
 	case PATH:
 		return flag_parse(value, &config->path);
 	case TSC:
@@ -295,27 +303,106 @@ static int field_by_name(struct span name)
 	return -1;
 }
 
-int config_parse(const char *text, struct config *ret_config)
+static const struct config nothing = {.segment_fd = -1, .notes_id = -1, .event_ns = EVENT_NS, .cpufreq_fd = -1};
+
+/* Parses fields into *ret_config, of those in the enum before `fields` alone. Returns false if anything is wrong. */
+static bool fields_parse(struct span text, int fields, struct config *ret_config)
 {
-	const char *cursor = text, *end = text + strlen(text);
-	struct config config = {.segment_fd = -1, .notes_id = -1, .event_ns = EVENT_NS, .cpufreq_fd = -1};
+	const char *cursor = text.at, *end = text.at + text.length;
 	uint32_t seen = 0;
 
+	*ret_config = nothing;
 	while (cursor < end) {
 		struct span value = span_until(&cursor, end, ';');
 		const char *inside = value.at, *stop = value.at + value.length;
 		struct span name = span_until(&inside, stop, '=');
 		int field = field_by_name(name);
 
-		if (field < 0 || name.length == value.length || seen & (1u << field) ||
+		if (field < 0 || field >= fields || name.length == value.length || seen & (1u << field) ||
 		    (seen == 0) != (field == VERSION))
-			return -EINVAL;
+			return false;
 		value = (struct span){inside, (size_t)(stop - inside)};
-		if (!field_parse((enum field)field, value, &config))
-			return -EINVAL;
+		if (!field_parse((enum field)field, value, ret_config))
+			return false;
 		seen |= 1u << field;
 	}
-	if (!(seen & 1u << VERSION) || !(seen & 1u << RUNGS) || (seen & 1u << TASK && config.segment_fd < 0))
+	return seen & 1u << VERSION && seen & 1u << RUNGS && !(seen & 1u << TASK && ret_config->segment_fd < 0);
+}
+
+/* Parses NAME:NUMBER,... *ret_number is that of the first pattern that the program matches, 0 for none. */
+static bool names_parse(struct span text, const char *program, uint32_t count, uint32_t *ret_number)
+{
+	const char *cursor = text.at, *end = text.at + text.length;
+
+	*ret_number = 0;
+	if (text.length == 0 || end[-1] == ',')
+		return false;
+	while (cursor < end) {
+		struct span entry = span_until(&cursor, end, ',');
+		const char *inside = entry.at, *stop = entry.at + entry.length;
+		struct span name = span_until(&inside, stop, ':');
+		uint64_t number;
+
+		if (name.length == 0 || name.length >= CONFIG_PROGRAM_MAX ||
+		    !number_parse((struct span){inside, (size_t)(stop - inside)}, count, &number) || number == 0)
+			return false;
+		if (*ret_number == 0 && program_name_matches(name.at, name.length, program))
+			*ret_number = (uint32_t)number;
+	}
+	return true;
+}
+
+/* Replaces the policy in *config by the one with that number. What the task was given stays. */
+static bool policy_take(struct span text, uint32_t number, struct config *config)
+{
+	struct config chosen;
+
+	if (!fields_parse(text, GIVEN, &chosen))
+		return false;
+	chosen.path = config->path;
+	chosen.segment_fd = config->segment_fd;
+	chosen.segment_dev = config->segment_dev;
+	chosen.segment_ino = config->segment_ino;
+	chosen.task_pid = config->task_pid;
+	chosen.notes_id = config->notes_id;
+	chosen.notes_key = config->notes_key;
+	chosen.cpufreq_fd = config->cpufreq_fd;
+	chosen.cpufreq_dev = config->cpufreq_dev;
+	chosen.cpufreq_ino = config->cpufreq_ino;
+	chosen.near = config->near;
+	chosen.program = number;
+	*config = chosen;
+	return true;
+}
+
+/* Parses the policies to choose from, and the names behind them. Takes the program's policy into *config. */
+static bool choices_parse(struct span text, const char *program, struct config *config)
+{
+	const char *cursor = text.at, *end = text.at + text.length;
+	struct span policy[CONFIG_CHOICES_MAX], part = span_until(&cursor, end, '|');
+	struct config unused;
+	uint32_t count = 0, number;
+
+	for (; cursor < end && count < CONFIG_CHOICES_MAX; part = span_until(&cursor, end, '|'))
+		policy[count++] = part;
+	if (cursor < end || end[-1] == '|' || !names_parse(part, program, count, &number))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (!fields_parse(policy[i], GIVEN, &unused))
+			return false;
+	return number == 0 || policy_take(policy[number - 1], number, config);
+}
+
+int config_parse(const char *text, const char *program, struct config *ret_config)
+{
+	const char *cursor = text, *end = text + strlen(text);
+	struct span step = span_until(&cursor, end, '|');
+	struct config config;
+
+	if (!fields_parse(step, FIELDS, &config))
+		return -EINVAL;
+	if (step.at + step.length < end &&
+	    (cursor == end || !choices_parse((struct span){cursor, (size_t)(end - cursor)}, program, &config)))
 		return -EINVAL;
 	*ret_config = config;
 	return 0;

@@ -35,6 +35,7 @@ struct config {
 	bool ibarrier;
 	bool polls;
 	bool sites;
+	bool off;
 	bool path;
 	bool umwait_c02;
 	uint64_t tsc_khz; /* 0: the clock is the kernel's */
@@ -50,13 +51,15 @@ struct config {
 	uint64_t cpufreq_dev;
 	uint64_t cpufreq_ino;
 	struct config_near near;
+	uint32_t program; /* number of the policy that was chosen by the program's name, 0: the step's own */
 };
 
 /* Names of the rungs here and in policies, also of those that this release lacks; by enum mpiwait_rung. */
 extern const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES];
 
 /*
- * Parses the value of MPI_WAIT_CONFIG into *ret_config. Neither allocates nor touches errno.
- * Returns 0, or -EINVAL with *ret_config untouched.
+ * Parses the value of MPI_WAIT_CONFIG into *ret_config. Neither allocates nor touches errno. program: base name of the
+ * process's executable, by which it chooses its policy; "": not known. Returns 0, or -EINVAL with *ret_config
+ * untouched.
  */
-int config_parse(const char *text, struct config *ret_config);
+int config_parse(const char *text, const char *program, struct config *ret_config);

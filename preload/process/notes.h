@@ -9,3 +9,6 @@
  * cannot be reached, as from a job's own IPC namespace. Keeps errno.
  */
 void notes_add(const struct config *config, enum mpiwait_note note);
+
+/* Counts the process as a rank whose program has "off" for its policy, likewise. config->program must not be 0. */
+void notes_add_off(const struct config *config);

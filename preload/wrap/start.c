@@ -1,6 +1,8 @@
 /* Start and end of the library's work in a process. The invariant stands in start.h. */
 #include "preload/wrap/start.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,18 +48,41 @@ static bool is_preloaded(void)
 	return value && (strstr(value, "libmpiwait") || (strstr(value, "/proc/") && strstr(value, "/fd/")));
 }
 
-__attribute__((constructor)) static void process_load(void)
+/* Returns the base name of the process's executable, "" if it cannot be read. Keeps errno. */
+static const char *program_name(char path[PATH_MAX])
+{
+	int saved = errno;
+	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+	const char *slash;
+
+	errno = saved;
+	path[length > 0 ? length : 0] = '\0';
+	slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* Reads the configuration. Returns false if there is none, or none that this library understands. */
+static bool config_load(void)
 {
 	const char *text = getenv(MPIWAIT_CONFIG_VARIABLE);
+	char path[PATH_MAX];
 
-	configured = text && config_parse(text, &process.config) == 0;
+	return text && config_parse(text, strchr(text, '|') ? program_name(path) : "", &process.config) == 0;
+}
+
+__attribute__((constructor)) static void process_load(void)
+{
+	bool understood = config_load();
+
+	configured = understood && !process.config.off;
 	loaded_by = getpid();
 	preloaded = configured && is_preloaded();
 	names_settle(configured);
-	if (configured) {
-		csv_load();
+	/* under "off" too: a program that this one starts may choose another policy */
+	if (understood)
 		named_settle(process.config.path);
-	}
+	if (configured)
+		csv_load();
 	if (configured && PMPI_Initialized)
 		next_resolve();
 }
@@ -208,6 +233,7 @@ static void slot_fill(struct mpiwait_slot *slot)
 	slot->size = launcher.size;
 	slot->launch = launcher.launch;
 	slot->task = launcher.task;
+	slot->program = process.config.program;
 	slot->family = next_family();
 	slot->start_ns = clock_read_ns(CLOCK_MONOTONIC);
 }
@@ -276,6 +302,9 @@ void start_call_begins(enum call_row row)
 {
 	static bool begun;
 
+	if (process.config.off && process.config.program && row_starts(row) &&
+	    !__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL))
+		notes_add_off(&process.config);
 	if (configured && row_starts(row) && !next_is_ambiguous() &&
 	    !__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) {
 		process.starting = true;

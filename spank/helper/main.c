@@ -17,6 +17,7 @@
 #include "spank/node/prolog_epilog.h"
 #include "spank/node/recorder.h"
 #include "spank/node/state.h"
+#include "spank/policy/choices.h"
 #include "spank/policy/policy.h"
 #include "spank/policy/site.h"
 #include "spank/store/nodelist.h"
@@ -225,6 +226,19 @@ static int run_meters(struct arguments *arguments)
 	return EXIT_SUCCESS;
 }
 
+/* Returns what the site's policies by program are: null without such a file, else why it counts for nothing, or "". */
+static json_t *programs_json(const struct site *site, const struct policy_set *set)
+{
+	cleanup_free struct choices *choices = NULL;
+	struct error error = {""};
+
+	if (!site->programs[0])
+		return json_null();
+	choices = choices_load(site, set, &error);
+	return json_pack("{s:s,s:I}", "why", error.text, "names",
+	                 (json_int_t)(choices ? choices->programs.name_count : 0));
+}
+
 /*
  * Prints how this release understands the site's arguments and this host, for "mpi-wait check". Only root reads zones.
  *
@@ -232,6 +246,7 @@ static int run_meters(struct arguments *arguments)
  *    "rungs": {NAME: why it is unusable, "" if it is usable},
  *    "policies": [{"name", "summary", "used", "why", "allowed"}],
  *    "left_out": the first policy file that was refused,
+ *    "programs": null without programs=, else {"why": why the file counts for nothing, "", "names": their number},
  *    "energy": {"source", "why", "gpus": the node has some, "zones": [{"name", "kind", "energy_uj", "range_uj",
  *                                 "power_max_uw", "mirror": it shows another die's counter}]}}
  */
@@ -248,11 +263,12 @@ static int run_probe(struct arguments *arguments)
 	cpu_probe(&cpu);
 	policy_probe(&cpu, site->grant, &support);
 	policy_load(site->policies, MPIWAIT_POLICIES, NULL, set, &left_out);
-	return print(arguments, json_pack("{s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:s,s:o}", "release", MPIWAIT_RELEASE, "node",
-	                                  arguments->run_directory.node, "library", MPIWAIT_LIBRARY,
-	                                  "policies_directory", MPIWAIT_POLICIES, "tsc_khz", (json_int_t)cpu.tsc_khz,
-	                                  "rungs", rungs_json(&support), "policies", policies_json(set, site, &support),
-	                                  "left_out", left_out.text, "energy", energy_json()));
+	return print(arguments,
+	             json_pack("{s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:s,s:o,s:o}", "release", MPIWAIT_RELEASE, "node",
+	                       arguments->run_directory.node, "library", MPIWAIT_LIBRARY, "policies_directory",
+	                       MPIWAIT_POLICIES, "tsc_khz", (json_int_t)cpu.tsc_khz, "rungs", rungs_json(&support),
+	                       "policies", policies_json(set, site, &support), "left_out", left_out.text, "programs",
+	                       programs_json(site, set), "energy", energy_json()));
 }
 
 static const struct command {

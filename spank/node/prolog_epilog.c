@@ -54,7 +54,7 @@ static int read_environment(const struct site *site, struct state_job *ret_facts
 
 /*
  * Decides which policy holds for the job. Returns true if the node must remember the decision: a policy, or a job's
- * "off" against the site's default, to which a step that lost its option would return.
+ * "off" against the site's default or its policies by program, to which a step that lost its option would return.
  */
 static bool decide(const struct site *site, const char *words, struct state_job *facts)
 {
@@ -71,7 +71,7 @@ static bool decide(const struct site *site, const char *words, struct state_job 
 		return true;
 	}
 	snprintf(facts->words, sizeof(facts->words), "off");
-	return words && words[0] && strcmp(site->default_policy, "off") != 0;
+	return words && words[0] && (strcmp(site->default_policy, "off") != 0 || site->programs[0]);
 }
 
 /*

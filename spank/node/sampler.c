@@ -121,6 +121,55 @@ static enum csv_outcome csv_judge(const struct sampler *sampler, const struct sl
 	return csv_outcome_of(slots->alive > 0 ? MPIWAIT_CSV_NONE : slots->csv, is_last);
 }
 
+/* Counts the ranks by the number of the policy that they have chosen; 0: the step's own. Returns how many chose one. */
+static uint64_t chosen_count(const struct sampler *sampler, const struct slots *slots,
+                             uint64_t ret_ranks[CONFIG_CHOICES_MAX + 1])
+{
+	const struct mpiwait_notes *notes = sampler->config.notes;
+	uint64_t chosen = 0;
+
+	memset(ret_ranks, 0, (CONFIG_CHOICES_MAX + 1) * sizeof(*ret_ranks));
+	for (size_t i = 0; slots && i < slots->count; i++)
+		ret_ranks[slots->rank[i].program]++;
+	for (size_t i = 0; i < CONFIG_CHOICES_MAX; i++) {
+		if (notes)
+			ret_ranks[i + 1] += __atomic_load_n(&notes->off[i], __ATOMIC_RELAXED);
+		chosen += ret_ranks[i + 1];
+	}
+	return chosen;
+}
+
+/*
+ * Finds the policy of the step, if its ranks have chosen: the one that most of them have. Where not all have it, its
+ * reason says so.
+ */
+static void policy_choose(struct sampler *sampler, const struct slots *slots)
+{
+	const struct choices *choices = sampler->config.choices;
+	uint64_t ranks[CONFIG_CHOICES_MAX + 1];
+	size_t most = 0, policies = 0;
+
+	if (!choices || chosen_count(sampler, slots, ranks) == 0)
+		return;
+	for (size_t i = 0; i <= choices->programs.policy_count; i++) {
+		policies += ranks[i] > 0;
+		if (ranks[i] > ranks[most])
+			most = i;
+	}
+	sampler->step.policy = most ? choices->choice[most - 1].use : sampler->config.policy;
+	if (policies > 1)
+		strcpy(sampler->step.policy.why, "other programs of the step have other policies");
+}
+
+/*
+ * Returns true if the step leaves nothing: it is under "off", and so is every rank. A step that has been noted stays
+ * so.
+ */
+static bool leaves_nothing(const struct sampler *sampler)
+{
+	return sampler->config.is_unnoted && strcmp(sampler->step.policy.used, "off") == 0;
+}
+
 /* Takes a sample and writes the step's file. young_ns: as in energy_read. */
 static void step_note(struct sampler *sampler, uint64_t young_ns, bool is_last)
 {
@@ -131,7 +180,8 @@ static void step_note(struct sampler *sampler, uint64_t young_ns, bool is_last)
 	int result;
 
 	energy_read(sampler, young_ns);
-	if (sampler->counted)
+	policy_choose(sampler, slots);
+	if (sampler->counted || leaves_nothing(sampler))
 		return;
 	sampler->step.csv = csv_judge(sampler, slots, is_last);
 	if (config->notes)
@@ -264,7 +314,7 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	sampler->saving.ration = sampler->ration;
 	sampler->saving.due_ns = SAVING_FEED_NEVER;
 	sampler->counted = state_step_kind(config->step_id, state_crowd(sampler->node_directory)) == STATE_STEP_COUNTED;
-	result = sampler->counted ? state_step_count(sampler->job_directory) : 0;
+	result = sampler->counted && !config->is_unnoted ? state_step_count(sampler->job_directory) : 0;
 	return result ? error_set(error, result, "cannot count the step: %s", strerror(-result)) : 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "spank/base/error.h"
 #include "spank/node/state.h"
+#include "spank/policy/choices.h"
 
 /* Configuration of a sampler. Copied, but for the objects that its pointers lead to. */
 struct sampler_config {
@@ -19,8 +20,11 @@ struct sampler_config {
 	uint32_t job_id;
 	uint32_t step_id;
 	struct policy_use policy; /* the step's own policy; asked "": none */
-	int segment;              /* stats segment, duplicated; -1: none */
-	bool fast;                /* sample every second, as under profile */
+	/* The policies from which ranks choose, which outlive the sampler; NULL: none. */
+	const struct choices *choices;
+	bool is_unnoted; /* the step is under "off", and leaves nothing unless a rank chooses another policy */
+	int segment;     /* stats segment, duplicated; -1: none */
+	bool fast;       /* sample every second, as under profile */
 	/* Returns the step's "grant" (a new reference), NULL for none. NULL: no grant. */
 	json_t *(*grant_read)(void *context);
 	/* grant_read's argument, which outlives the sampler */

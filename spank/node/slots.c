@@ -2,6 +2,7 @@
 
 #include "preload/contract/allowance.h"
 #include "preload/contract/call_rows.h"
+#include "preload/contract/config_format.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/json.h"
 #include "spank/record/waits/worlds.h"
@@ -263,9 +264,10 @@ static void head_add(struct slots_rank *rank, struct reading *at)
 	rank->size = has_size ? head->size : 0;
 	rank->launch = head->launch & WORLD_LAUNCH_MAX;
 	rank->task = head->task <= SLOTS_RANK_MAX ? (int32_t)head->task - 1 : -1;
+	rank->program = head->program <= CONFIG_CHOICES_MAX ? head->program : 0;
 	rank->pid = head->pid;
 	rank->span_ns = in_order ? end_ns(at) - head->start_ns : at->now_ns - at->begun_ns;
-	at->exceeded |= !in_order || !has_size || !has_rank;
+	at->exceeded |= !in_order || !has_size || !has_rank || rank->program != head->program;
 }
 
 /* Adds what the rank's sleeping was allowed to cost the job. */

@@ -20,10 +20,11 @@
 
 /* One rank's claims, bounded. */
 struct slots_rank {
-	int32_t rank;    /* rank in MPI_COMM_WORLD, -1: unknown */
-	int32_t size;    /* size of MPI_COMM_WORLD, 0: unknown */
-	uint64_t launch; /* the same number in all ranks of a world, 0: unknown */
-	int32_t task;    /* Slurm's task, -1: unknown */
+	int32_t rank;     /* rank in MPI_COMM_WORLD, -1: unknown */
+	int32_t size;     /* size of MPI_COMM_WORLD, 0: unknown */
+	uint64_t launch;  /* the same number in all ranks of a world, 0: unknown */
+	int32_t task;     /* Slurm's task, -1: unknown */
+	uint32_t program; /* number of the policy that it chose by its program, 0: the step's own */
 	uint32_t pid;
 	bool doubtful;      /* a number was out of range */
 	uint64_t wait_ns;   /* sum over threads, with the wait that a killed rank was in */

@@ -1,14 +1,20 @@
 #include "spank/plugin/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
 #include "spank/policy/options.h"
 #include "spank/policy/policy.h"
+#include "spank/policy/wrappers.h"
+
+#define WORDS_MAX 4096
+#define TEXT_MAX  (128 * 1024)
 
 static void refuse(const char *source, const struct error *error)
 {
@@ -53,13 +59,51 @@ void client_forget_outer_job(void)
 	unsetenv("SLURM_SPANK_" CLIENT_OPTION_VARIABLE); /* the same for prolog and epilog */
 }
 
+/* Reads the words of this process's command line into memory that stays. Returns their number, 0 if there are too many.
+ */
+static int read_words(char *words[WORDS_MAX])
+{
+	static char text[TEXT_MAX];
+	cleanup_close int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text));
+	int count = 0;
+
+	if (length <= 0 || (size_t)length == sizeof(text))
+		return 0;
+	for (char *word = text; word < text + length; word += strlen(word) + 1) {
+		if (count == WORDS_MAX)
+			return 0;
+		words[count++] = word;
+	}
+	return count;
+}
+
+/*
+ * Returns true if srun may have a command. `optind` is getopt's, which srun uses, and stands behind the option that is
+ * read now. Only options may follow in srun's command line before the command.
+ */
+static bool command_may_follow(void)
+{
+	char *words[WORDS_MAX];
+	int count = spank_context() == S_CTX_LOCAL ? read_words(words) : 0;
+
+	for (int i = optind; i < count; i++)
+		if (words[i][0] != '-')
+			return true;
+	return false;
+}
+
 void client_help(const struct site *site)
 {
+	static bool is_answered; /* Slurm before 24.05 reads the option twice */
 	struct error error = {""};
 	cleanup_free struct policy_set *set = load_policies(site, NULL, &error);
 	struct policy_support support;
 	struct cpu cpu;
 
+	if (is_answered)
+		return;
+	is_answered = true;
 	cpu_probe(&cpu);
 	policy_probe(&cpu, site->grant, &support);
 	if (set)
@@ -67,6 +111,44 @@ void client_help(const struct site *site)
 	fflush(stdout);
 	if (!set || error.text[0])
 		log_error("%s", set ? error.text : "no memory to read the policies");
+	if (!site->programs[0] || !command_may_follow())
+		exit(EXIT_SUCCESS);
+}
+
+/* Prints which policy the command's program has. */
+static void print_program(const struct site *site, const struct programs *programs, int count, char *const words[])
+{
+	char buffer[WRAPPERS_TEXT_MAX];
+	const char *program = wrappers_program(count, words, programs, buffer);
+	const char *name = program ? wrappers_base_name(program) : "";
+	int index = program ? programs_find(programs, name) : -1;
+
+	if (!program)
+		printf("\nThis command does not tell its program for certain: each rank's own name decides (%s).\n",
+		       site->programs);
+	else if (index < 0)
+		printf("\nProgram '%s': %s, the site's default; no name in %s matches. Programs that it starts may "
+		       "match.\n",
+		       name, site->default_policy, site->programs);
+	else
+		printf("\nProgram '%s': %s, by '%s' in %s.\n", name, programs->policy[programs->name[index].policy],
+		       programs->name[index].pattern, site->programs);
+}
+
+void client_help_program(const struct site *site)
+{
+	cleanup_free struct programs *programs = malloc(sizeof(*programs));
+	char *words[WORDS_MAX];
+	int count = read_words(words);
+	struct error error = {""};
+
+	if (site_is_switched_off(site))
+		exit(EXIT_SUCCESS);
+	if (!programs || programs_read(site->programs, programs, &error) < 0)
+		printf("\nThe policies by program cannot be read here: %s.\n", programs ? error.text : "no memory");
+	else if (optind < count)
+		print_program(site, programs, count - optind, words + optind);
+	fflush(stdout);
 	exit(EXIT_SUCCESS);
 }
 

@@ -24,8 +24,14 @@
  */
 void client_forget_outer_job(void);
 
-/* Prints the answer to "help" on standard output and exits with status 0. */
+/*
+ * Answers "help" on standard output, when Slurm reads the option. Exits with status 0, unless srun has further words
+ * and the site has policies by program: then client_help_program must follow, when Slurm knows the command.
+ */
 void client_help(const struct site *site);
+
+/* Says which policy srun's command would get by its program, and exits with status 0. */
+_Noreturn void client_help_program(const struct site *site);
 
 /*
  * Resolves option (NULL: not given) and the submitter's environment. A wrong value ends the process with status 1 and a

@@ -17,6 +17,7 @@
 #include "spank/policy/openmp.h"
 #include "spank/policy/preload_list.h"
 #include "spank/policy/sanitizer.h"
+#include "spank/policy/wrappers.h"
 
 #define PRELOAD     "LD_PRELOAD"
 #define VALUE_MAX   (1 << 20)
@@ -186,12 +187,12 @@ static void segment_print(int segment, char text[SEGMENT_MAX], struct error *err
 		inherit_spare(descriptor);
 }
 
-/* Sets MPI_WAIT_CONFIG as config_format.h describes it. The buffer has room for all parts. */
-static int config_set(spank_t spank, const struct job *job, const struct injection *injection, bool at_first,
-                      struct error *error)
+/* Sets MPI_WAIT_CONFIG as config_format.h describes it. choices: its last part, "" for none. */
+static int config_set(spank_t spank, const struct job *job, const struct injection *injection, const char *choices,
+                      bool at_first, struct error *error)
 {
 	char grant[GRANT_TEXT_MAX] = "", near[NEAR_MAX] = "", segment[SEGMENT_MAX] = "", notes[NOTES_MAX] = "";
-	char config[POLICY_FLAT_MAX + GRANT_TEXT_MAX + NEAR_MAX + SEGMENT_MAX + NOTES_MAX + sizeof(";path=1")];
+	cleanup_free char *config = NULL;
 	int task = job_task(spank);
 
 	if (injection->grant && task >= 0)
@@ -202,8 +203,11 @@ static int config_set(spank_t spank, const struct job *job, const struct injecti
 		segment_print(injection->segment, segment, error);
 	if (injection->notes.id >= 0)
 		snprintf(notes, sizeof(notes), ";notes=%d:%" PRIu64, injection->notes.id, injection->notes.page->key);
-	snprintf(config, sizeof(config), "%s%s%s%s%s%s", injection->flat, grant, near, segment, notes,
-	         at_first ? ";path=1" : "");
+	if (asprintf(&config, "%s%s%s%s%s%s%s", injection->flat, grant, near, segment, notes, at_first ? ";path=1" : "",
+	             choices) < 0) {
+		config = NULL;
+		return -ENOMEM;
+	}
 	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
 }
 
@@ -261,17 +265,43 @@ const char *inject_library_name(const char *path, int descriptor, enum inject_na
 	return buffer;
 }
 
-/* Counts the note that says why nothing will be preloaded into the task's program, if so. */
-static void program_note(spank_t spank, const struct injection *injection, const char *program)
+/* Reads the task's PATH into a buffer that is empty. Returns false if it is too long. */
+static bool search_read(spank_t spank, char search[SEARCH_MAX])
+{
+	return spank_getenv(spank, "PATH", search, SEARCH_MAX) != ESPANK_NOSPACE;
+}
+
+/* Returns why nothing will be preloaded into the task's program, and counts its note, if so. */
+static enum inject_hindrance program_note(spank_t spank, const struct injection *injection, const char *program)
 {
 	char search[SEARCH_MAX] = "";
 	enum mpiwait_note note;
 
-	if (injection->notes.id < 0 || spank_getenv(spank, "PATH", search, sizeof(search)) == ESPANK_NOSPACE)
-		return;
+	if (!injection->acts || !search_read(spank, search))
+		return INJECT_NO_HINDRANCE;
 	note = program_look(program, search);
-	if (note != MPIWAIT_NOTES)
+	if (note == MPIWAIT_NOTES)
+		return INJECT_NO_HINDRANCE;
+	if (injection->notes.id >= 0)
 		__atomic_fetch_add(&injection->notes.page->count[note], 1, __ATOMIC_RELAXED);
+	return note == MPIWAIT_NOTE_STATIC ? INJECT_STATIC : INJECT_SETUID;
+}
+
+/*
+ * Returns true if ranks have nothing to choose, because the program that the command line tells is a binary. A script
+ * may start a program for which the site has another policy.
+ */
+static bool is_settled(spank_t spank, const struct injection *injection, int count, char *const words[])
+{
+	char search[SEARCH_MAX] = "", buffer[WRAPPERS_TEXT_MAX];
+	const char *program;
+
+	if (!injection->choices)
+		return true;
+	if (!injection->is_named || !search_read(spank, search))
+		return false;
+	program = wrappers_program(count, words, injection->programs, buffer);
+	return program && program_is_binary(program, search);
 }
 
 static int preload_set(spank_t spank, const char *library, const char *others)
@@ -281,36 +311,50 @@ static int preload_set(spank_t spank, const char *library, const char *others)
 	return value && spank_setenv(spank, PRELOAD, value, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
 }
 
-void inject_task(spank_t spank, const struct job *job, const struct injection *injection, struct error *error)
+/* Removes what an outer step has set. Returns 0, or a negative errno after which nothing may be set. */
+static int task_clean(spank_t spank, char **ret_others, struct error *error)
 {
-	cleanup_free char *others = NULL;
-	const char *library, *program = "";
-	char name[INJECT_NAME_MAX], **words = NULL;
-	enum inject_naming naming;
-	int count = 0, rc = preload_clean(spank, &others);
+	int rc = preload_clean(spank, ret_others);
 
 	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
 	spank_unsetenv(spank, MPIWAIT_CSV_VARIABLE);
 	threads_clean(spank);
 	sanitizer_clean(spank);
-	if (rc < 0)
-		error_set(error, rc, "LD_PRELOAD is left alone: %s", strerror(-rc));
+	return rc < 0 ? error_set(error, rc, "LD_PRELOAD is left alone: %s", strerror(-rc)) : 0;
+}
+
+enum inject_hindrance inject_task(spank_t spank, const struct job *job, const struct injection *injection,
+                                  struct error *error)
+{
+	cleanup_free char *others = NULL;
+	const char *library, *program = "";
+	char name[INJECT_NAME_MAX], **words = NULL;
+	enum inject_naming naming;
+	bool settled;
+	int count = 0, rc = task_clean(spank, &others, error);
+
 	if (rc < 0 || !injection)
-		return;
+		return INJECT_NO_HINDRANCE;
 	if (spank_get_item(spank, S_JOB_ARGV, &count, &words) == ESPANK_SUCCESS && count > 0)
 		program = words[0];
+	settled = is_settled(spank, injection, count, words);
+	if (settled && !injection->acts)
+		return INJECT_NO_HINDRANCE;
 	naming = inject_naming_choose(MPIWAIT_LIBRARY, program, injection->may_move);
 	library = inject_library_name(MPIWAIT_LIBRARY, injection->library, &naming, name);
-	rc = config_set(spank, job, injection, naming == INJECT_DESCRIPTOR_AT_FIRST, error);
+	rc = config_set(spank, job, injection, settled ? "" : injection->choices, naming == INJECT_DESCRIPTOR_AT_FIRST,
+	                error);
 	if (rc == 0)
 		rc = preload_set(spank, library, others);
-	if (rc == 0) {
-		csv_set(spank, injection);
-		program_note(spank, injection, program);
-		threads_set(spank, injection, program);
-		sanitizer_set(spank);
-		return;
+	if (rc < 0) {
+		spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
+		error_set(error, rc, "the task runs without the library: %s", strerror(-rc));
+		return INJECT_NO_HINDRANCE;
 	}
-	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
-	error_set(error, rc, "the task runs without the library: %s", strerror(-rc));
+	csv_set(spank, injection);
+	threads_set(spank, injection, program);
+	sanitizer_set(spank);
+	if (naming == INJECT_PATH && access(MPIWAIT_LIBRARY, R_OK) < 0)
+		return INJECT_HIDDEN;
+	return program_note(spank, injection, program);
 }

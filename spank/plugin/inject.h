@@ -15,6 +15,7 @@
 #include "spank/plugin/job.h"
 #include "spank/plugin/notes.h"
 #include "spank/policy/policy.h"
+#include "spank/policy/programs.h"
 
 #define INJECT_NAME_MAX       32
 #define INJECT_CSV_SUFFIX_MAX 288
@@ -31,16 +32,20 @@ enum inject_naming {
 
 /* The things that a step's tasks are given: made in slurmstepd, used in each task. */
 struct injection {
-	char flat[POLICY_FLAT_MAX]; /* the policy's part of MPI_WAIT_CONFIG */
-	int library;                /* descriptor of the library (inject_library_open), -1: none */
-	int segment;                /* descriptor of the stats segment, -1: none */
-	struct notes notes;         /* page that counts processes which do not find the segment or get no library */
-	struct grant *grant;        /* NULL: none */
-	bool near;                  /* tell which tasks of the step are on this node */
-	bool may_move;              /* a plugin behind ours may put the task into another root */
-	enum site_threads threads;  /* how OpenMP runtimes are told to wait (openmp.h) */
-	uint64_t spins;             /* bound of the OpenMP wait, in turns of GNU's loop */
-	const char *csv_directory;  /* csv=DIR as typed, borrowed; NULL: not asked for, or there is no segment */
+	char flat[POLICY_FLAT_MAX];      /* the policy's part of MPI_WAIT_CONFIG */
+	bool acts;                       /* the policy does not leave the task alone */
+	bool is_named;                   /* the policy is that of the program which the command line tells */
+	char *choices;                   /* last part of MPI_WAIT_CONFIG, from which ranks choose; NULL: none */
+	const struct programs *programs; /* with choices: the site's file */
+	int library;                     /* descriptor of the library (inject_library_open), -1: none */
+	int segment;                     /* descriptor of the stats segment, -1: none */
+	struct notes notes;        /* page that counts processes which do not find the segment or get no library */
+	struct grant *grant;       /* NULL: none */
+	bool near;                 /* tell which tasks of the step are on this node */
+	bool may_move;             /* a plugin behind ours may put the task into another root */
+	enum site_threads threads; /* how OpenMP runtimes are told to wait (openmp.h) */
+	uint64_t spins;            /* bound of the OpenMP wait, in turns of GNU's loop */
+	const char *csv_directory; /* csv=DIR as typed, borrowed; NULL: not asked for, or there is no segment */
 	char csv_suffix[INJECT_CSV_SUFFIX_MAX]; /* JOB.STEP.NODE */
 };
 
@@ -65,9 +70,14 @@ enum inject_naming inject_naming_choose(const char *path, const char *command, b
 const char *inject_library_name(const char *path, int descriptor, enum inject_naming *naming,
                                 char buffer[INJECT_NAME_MAX]);
 
+/* Why nothing will be preloaded into the task's program. */
+enum inject_hindrance { INJECT_NO_HINDRANCE, INJECT_STATIC, INJECT_SETUID, INJECT_HIDDEN };
+
 /*
  * Sets the environment of the task; called in the task itself. Takes our library out of LD_PRELOAD, and removes what an
  * outer step of ours has set and nobody has changed since. Then, if injection is not NULL, sets the variables that it
- * describes and hands the segment down. error names what was left out: the segment, or everything.
+ * describes and hands the segment down. error names what was left out: the segment, or everything. Returns why the
+ * program that the task is about to become will not load the library, as far as that can be told.
  */
-void inject_task(spank_t spank, const struct job *job, const struct injection *injection, struct error *error);
+enum inject_hindrance inject_task(spank_t spank, const struct job *job, const struct injection *injection,
+                                  struct error *error);

@@ -46,6 +46,19 @@ static void read_cores(spank_t spank, enum spank_item item, char ret_cores[JOB_C
 		strcpy(ret_cores, cores);
 }
 
+/* Reads the command line of a step of srun's. That of a batch step is Slurm's copy of the script. */
+static void read_words(spank_t spank, struct job *job)
+{
+	char **words = NULL;
+	int count = 0;
+
+	if (job->facts.kind != STEP_SRUN || spank_get_item(spank, S_JOB_ARGV, &count, &words) != ESPANK_SUCCESS ||
+	    !words)
+		return;
+	job->word_count = count;
+	job->words = words;
+}
+
 static bool has_variable(spank_t spank, const char *name, char value[VALUE_MAX])
 {
 	value[0] = '\0';
@@ -74,6 +87,7 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	 */
 	job.facts.user_bound = has_variable(spank, "SLURM_CPU_BIND_TYPE", value) && strcmp(value, "quiet") != 0 &&
 	                       strcmp(value, "verbose") != 0;
+	read_words(spank, &job);
 	read_cores(spank, S_JOB_ALLOC_CORES, job.job_cores);
 	read_cores(spank, S_STEP_ALLOC_CORES, job.step_cores);
 	*ret_job = job;

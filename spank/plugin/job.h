@@ -25,6 +25,8 @@ struct job {
 	uint32_t array_task;     /* index of the task in the job array */
 	struct plan_facts facts; /* kind of step, numbers of tasks and CPUs, and whether the user asked for a binding */
 	char job_cores[JOB_CORES_MAX];  /* cores of the job on this node, as abstract core indices: "0-3,8" */
+	int word_count;                 /* words of the step's command line; 0: a script's, or not known */
+	char *const *words;             /* these words, which are Slurm's */
 	char step_cores[JOB_CORES_MAX]; /* cores of the step on this node, in the same form */
 };
 

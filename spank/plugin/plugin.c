@@ -65,7 +65,8 @@ static bool read_site(int argument_count, char **arguments)
 
 /*
  * Slurm calls this once per source of the option, the strongest last; before Slurm 24.05 twice for the same source.
- * "help" is answered here: init_post_opt would be too late, since srun complains of a missing command first.
+ * "help" is answered here: init_post_opt would be too late, since srun complains of a missing command first. Only which
+ * policy a command's program gets is said there.
  */
 static int option_given(int value, const char *text, int remote)
 {
@@ -101,8 +102,11 @@ int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **argument
 	switch (spank_context()) {
 	case S_CTX_LOCAL:
 	case S_CTX_ALLOCATOR:
-		if (read_site(argument_count, arguments))
-			client_resolve(spank, &site, option_was_given ? option_text : NULL);
+		if (!read_site(argument_count, arguments))
+			break;
+		if (strcmp(option_text, "help") == 0)
+			client_help_program(&site);
+		client_resolve(spank, &site, option_was_given ? option_text : NULL);
 		break;
 	case S_CTX_REMOTE:
 		if (read_site(argument_count, arguments))

@@ -73,3 +73,16 @@ enum mpiwait_note program_look(const char *command, const char *search)
 		return MPIWAIT_NOTE_SETUID;
 	return is_static(path) ? MPIWAIT_NOTE_STATIC : MPIWAIT_NOTES;
 }
+
+bool program_is_binary(const char *command, const char *search)
+{
+	char path[PATH_MAX], magic[SELFMAG];
+	struct stat status;
+
+	if (!path_find(command, search, path))
+		return false;
+	cleanup_close int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	return file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+	       pread(file, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) && memcmp(magic, ELFMAG, SELFMAG) == 0;
+}

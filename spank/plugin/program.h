@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "preload/contract/notes.h"
 
 /*
@@ -12,3 +14,6 @@
  * as for a script.
  */
 enum mpiwait_note program_look(const char *command, const char *search);
+
+/* Returns true if the program's file is an ELF file that can be read from here: no script, and not missing. */
+bool program_is_binary(const char *command, const char *search);

@@ -17,6 +17,7 @@
 #include "spank/plugin/client.h"
 #include "spank/plugin/inject.h"
 #include "spank/plugin/job.h"
+#include "spank/plugin/notice.h"
 #include "spank/plugin/numbering.h"
 #include "spank/plugin/segment.h"
 #include "spank/plugin/stack.h"
@@ -61,7 +62,12 @@ static void read_job(struct step *step, char words[OPTIONS_TEXT_MAX])
 static bool decide(spank_t spank, const struct site *site, const char *option, struct step *step)
 {
 	char environment[OPTIONS_TEXT_MAX] = "", words[OPTIONS_TEXT_MAX];
-	struct decision_sources sources = {option, environment, words};
+	struct decision_sources sources = {.option = option,
+	                                   .environment = environment,
+	                                   .job = words,
+	                                   .by_program = step->job.facts.kind != STEP_EXTERN,
+	                                   .word_count = step->job.word_count,
+	                                   .words = step->job.words};
 	const struct policy_use *use = &step->decision.use;
 	struct error error = {""};
 	bool holds;
@@ -105,7 +111,7 @@ static uint32_t count_cores(const struct step *step, const char *core_list, hwlo
 /* Returns true if every call is timed and the sampler reads each second. */
 static bool is_profiled(const struct step *step)
 {
-	return step->decision.options.profile || strcmp(step->decision.policy.name, "profile") == 0;
+	return options_profile(&step->decision.options, &step->decision.policy);
 }
 
 static void make_plan(const struct site *site, struct step *step)
@@ -115,6 +121,7 @@ static void make_plan(const struct site *site, struct step *step)
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
 	facts->policy = &decision->policy;
+	facts->ranks_choose = decision->choices != NULL;
 	facts->pin = decision->options.pin ? decision->options.pin : site->pin;
 	facts->grant = site->grant;
 	facts->step_cores = count_cores(step, step->job.step_cores, cpus);
@@ -134,6 +141,12 @@ static void make_injection(struct step *step, struct error *error)
 		step->plan.inject = false;
 	if (!step->plan.inject)
 		return;
+	if (step->decision.choices) {
+		given->programs = &step->decision.choices->programs;
+		given->choices = choices_flatten(step->decision.choices, &step->decision.cpu, step->plan.shared);
+		given->is_named = strcmp(step->decision.use.by, "program") == 0;
+	}
+	given->acts = step->decision.policy.inject;
 	given->segment = segment_create(step->job.uid, step->job.gid, error);
 	notes_begin(step->job.uid, step->job.gid, &given->notes, error);
 	given->library = inject_library_open(MPIWAIT_LIBRARY);
@@ -209,7 +222,7 @@ static void begin_job(const struct site *site, const struct step *step, struct e
 	snprintf(facts->sources, sizeof(facts->sources), "%s", site->energy);
 	snprintf(facts->cluster, sizeof(facts->cluster), "%s", cluster ? cluster : "");
 	/* The site's default holds for the whole job, also if no prolog noted it. */
-	if (strcmp(step->decision.use.by, "site") == 0)
+	if (strcmp(step->decision.use.by, "site") == 0 && !step->decision.is_unnoted)
 		facts->policy = step->decision.use;
 	state_job_begin(&step->run_directory, facts, false, error);
 }
@@ -252,6 +265,8 @@ static void begin_measuring(struct step *step, struct error *error)
 	        .job_id = step->job.job_id,
 	        .step_id = step->job.step_id,
 	        .policy = step->decision.use,
+	        .choices = step->decision.choices,
+	        .is_unnoted = step->decision.is_unnoted,
 	        .segment = step->given.segment,
 	        .fast = is_profiled(step),
 	        .grant_read = step->given.grant ? read_grant : NULL,
@@ -347,13 +362,24 @@ void step_bind_task(struct step *step, spank_t spank)
 	log_problem(step, &error);
 }
 
+/* Returns true for the first task of all nodes. */
+static bool is_first_task(spank_t spank)
+{
+	uint32_t task;
+
+	return spank_get_item(spank, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS && task == 0;
+}
+
 void step_inject_task(const struct step *step, spank_t spank)
 {
 	struct error error = {""};
+	enum inject_hindrance hindrance =
+	        inject_task(spank, step ? &step->job : NULL, step && step->plan.inject ? &step->given : NULL, &error);
 
-	inject_task(spank, step ? &step->job : NULL, step && step->plan.inject ? &step->given : NULL, &error);
 	if (error.text[0])
 		log_error("%s", error.text);
+	if (step && step->job.facts.kind == STEP_SRUN && is_first_task(spank))
+		notice_give(&step->decision.use, hindrance);
 }
 
 void step_end_task(struct step *step, spank_t spank)
@@ -376,5 +402,7 @@ void step_end(struct step *step)
 	if (step->given.library >= 0)
 		close(step->given.library);
 	topology_free(step->topology);
+	free(step->given.choices);
+	free(step->decision.choices);
 	free(step);
 }

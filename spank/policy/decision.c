@@ -5,31 +5,46 @@
 #include <string.h>
 
 #include "spank/base/cleanup.h"
+#include "spank/policy/wrappers.h"
 
-/* Sources from the strongest to the weakest, which is the site's default. */
-enum { OPTION, ENVIRONMENT, JOB, SITE, SOURCES };
+/* Sources from the strongest to the weakest, which is the site's default. The last two are the site's own words. */
+enum { OPTION, ENVIRONMENT, JOB, PROGRAM, SITE, SOURCES };
 
-/* Returns the strongest valid value, or NULL, with its author in *ret_by: "job", "step" or "site". */
-static const char *pick(const char *const texts[SOURCES], const struct policy_set *set, const struct site *site,
-                        struct options *ret_options, const char **ret_by, struct error *error)
+/* Returns true if the policy exists, and the site allows it to users if it is a user's word. */
+static bool may_hold(size_t source, const struct options *options, const struct policy_set *set,
+                     const struct site *site, struct error *error)
 {
-	for (size_t i = 0; i < SOURCES; i++) {
-		if (!texts[i] || !texts[i][0] || options_parse(texts[i], ret_options, error) < 0 ||
-		    options_check(ret_options, set, site, error) < 0)
-			continue;
-		*ret_by = i == SITE ? "site" : texts[JOB] && strcmp(texts[i], texts[JOB]) == 0 ? "job" : "step";
-		return texts[i];
-	}
-	return NULL;
+	if (source == PROGRAM && policy_find(set, options->policy))
+		return true;
+	return options_check(options, set, site, error) == 0;
 }
 
-/* Returns true if nothing but the default "off" is given. Most jobs are like this, and read no file. */
-static bool nobody_asks(const char *const texts[SOURCES])
+/* Returns the index of the strongest valid value from the source `from` to the source before `to`, `to` for none. */
+static size_t pick(const char *const texts[SOURCES], size_t from, size_t to, const struct policy_set *set,
+                   const struct site *site, struct options *ret_options, struct error *error)
 {
-	for (size_t i = 0; i < SITE; i++)
+	for (size_t i = from; i < to; i++)
+		if (texts[i] && texts[i][0] && options_parse(texts[i], ret_options, error) == 0 &&
+		    may_hold(i, ret_options, set, site, error))
+			return i;
+	return to;
+}
+
+/* Returns the author of the value: "job", "step", "program" or "site". */
+static const char *author(const char *const texts[SOURCES], size_t picked)
+{
+	if (picked >= PROGRAM)
+		return picked == PROGRAM ? "program" : "site";
+	return texts[JOB] && strcmp(texts[picked], texts[JOB]) == 0 ? "job" : "step";
+}
+
+/* Returns true if no user gives a word, and nothing but the default "off" is given. Most jobs are like this. */
+static bool nobody_asks(const char *const texts[SOURCES], bool by_program)
+{
+	for (size_t i = 0; i < PROGRAM; i++)
 		if (texts[i] && texts[i][0])
 			return false;
-	return strcmp(texts[SITE], "off") == 0;
+	return !by_program && strcmp(texts[SITE], "off") == 0;
 }
 
 /* Returns true if a step under "off" leaves a record, which has its energy only. */
@@ -37,41 +52,89 @@ static bool off_is_noted(const struct site *site, const char *const texts[SOURCE
 {
 	/* the value for the job's steps that ask for nothing */
 	const char *words = texts[JOB] && texts[JOB][0] ? texts[JOB] : texts[SITE];
+	bool is_steps = strcmp(by, "step") == 0 || strcmp(by, "program") == 0;
 
 	if (site->record == SITE_RECORD_NONE || strcmp(by, "site") == 0)
 		return false;
-	return site->record == SITE_RECORD_ALL || (strcmp(by, "step") == 0 && strcmp(words, "off") != 0);
+	return site->record == SITE_RECORD_ALL || (is_steps && strcmp(words, "off") != 0);
+}
+
+/*
+ * Finds the policy that the site's file has for the step's program. Returns its text, or NULL if the file is missing or
+ * wrong, if the program is not certain, or if no name matches. *ret_choices: the file, *ret_end: the number of names
+ * that stand before the one that matched, by which ranks may still choose.
+ */
+static const char *find_by_program(const struct site *site, const struct decision_sources *sources,
+                                   const struct policy_set *set, struct choices **ret_choices, size_t *ret_end,
+                                   struct error *error)
+{
+	struct choices *choices = choices_load(site, set, error);
+	char buffer[WRAPPERS_TEXT_MAX];
+	const char *program;
+	int index;
+
+	*ret_choices = choices;
+	if (!choices)
+		return NULL;
+	program = wrappers_program(sources->word_count, sources->words, &choices->programs, buffer);
+	index = program ? programs_find(&choices->programs, wrappers_base_name(program)) : -1;
+	*ret_end = index < 0 ? choices->programs.name_count : (size_t)index;
+	return index < 0 ? NULL : choices->programs.policy[choices->programs.name[index].policy];
+}
+
+/* Returns the source that holds, SOURCES for none. Only where no user's word holds, programs do. */
+static size_t find_source(const struct site *site, const struct decision_sources *sources, const char *texts[SOURCES],
+                          const struct policy_set *set, struct options *ret_options, struct choices **ret_choices,
+                          size_t *ret_end, struct error *error)
+{
+	size_t picked = pick(texts, OPTION, PROGRAM, set, site, ret_options, error);
+
+	if (picked < PROGRAM)
+		return picked;
+	if (sources->by_program && site->programs[0])
+		texts[PROGRAM] = find_by_program(site, sources, set, ret_choices, ret_end, error);
+	return pick(texts, PROGRAM, SOURCES, set, site, ret_options, error);
 }
 
 int decision_make(const struct site *site, const struct decision_sources *sources, struct decision *ret_decision,
                   struct error *error)
 {
-	const char *const texts[] = {sources->option, sources->environment, sources->job, site->default_policy};
+	const char *texts[] = {sources->option, sources->environment, sources->job, NULL, site->default_policy};
 	cleanup_free struct policy_set *set = NULL;
+	cleanup_free struct choices *choices = NULL;
 	struct policy_support support;
 	const struct policy *policy;
 	struct decision decision = {.text = ""};
-	const char *text, *by;
+	size_t picked, end = 0;
+	bool is_left_alone;
 
-	if (site_is_switched_off(site) || nobody_asks(texts))
+	if (site_is_switched_off(site) || nobody_asks(texts, sources->by_program && site->programs[0]))
 		return 0;
 	set = calloc(1, sizeof(*set));
 	if (!set)
 		return error_set(error, -ENOMEM, "no memory for the policies");
 	policy_load_apart(site->policies, MPIWAIT_POLICIES, set, error);
-	text = pick(texts, set, site, &decision.options, &by, error);
-	if (!text)
+	picked = find_source(site, sources, texts, set, &decision.options, &choices, &end, error);
+	if (picked == SOURCES)
 		return 0;
 	cpu_probe(&decision.cpu);
 	policy_probe(&decision.cpu, site->grant, &support);
 	policy = policy_resolve(set, decision.options.policy, &support, &decision.use);
-	if (!policy || (!policy->inject && !off_is_noted(site, texts, by)))
+	if (!policy)
 		return 0;
-	snprintf(decision.text, sizeof(decision.text), "%s", text);
-	snprintf(decision.use.by, sizeof(decision.use.by), "%s", by);
+	snprintf(decision.text, sizeof(decision.text), "%s", texts[picked]);
+	snprintf(decision.use.by, sizeof(decision.use.by), "%s", author(texts, picked));
+	is_left_alone = !policy->inject && !off_is_noted(site, texts, decision.use.by);
+	if (choices && choices_settle(choices, end, policy->inject, set, site, &support))
+		decision.choices = choices;
+	if (is_left_alone && !decision.choices)
+		return 0;
+	decision.is_unnoted = is_left_alone;
 	decision.policy = *policy;
 	decision.policy.rungs &= support.rungs; /* ranks use only rungs that the host supports */
 	options_apply(&decision.options, site, &decision.policy);
+	if (decision.choices)
+		take_pointer(choices);
 	*ret_decision = decision;
 	return 1;
 }

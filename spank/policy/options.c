@@ -100,8 +100,8 @@ static void join(const char *const words[], size_t count, char buffer[ACCEPTED_M
 		text_add(buffer, ACCEPTED_MAX, "%s%s", i ? ", " : "", words[i]);
 }
 
-static int refuse_unknown(const char *before, const char *word, const char *after, const char *const names[],
-                          size_t count, const char *nearest, struct error *error)
+int options_refuse(const char *before, const char *word, const char *after, const char *const names[], size_t count,
+                   const char *nearest, struct error *error)
 {
 	char accepted[ACCEPTED_MAX];
 
@@ -125,7 +125,7 @@ static int parse_key(char *word, struct options *options, struct error *error)
 	for (size_t i = 0; i < KEY_COUNT; i++)
 		names[i] = keys[i].name;
 	word[strcspn(word, "=")] = '\0';
-	refuse_unknown("", word, " is not a key", names, KEY_COUNT, NULL, error);
+	options_refuse("", word, " is not a key", names, KEY_COUNT, NULL, error);
 	return -EINVAL;
 }
 
@@ -221,7 +221,7 @@ int options_check(const struct options *options, const struct policy_set *set, c
 	char allowed[ACCEPTED_MAX];
 
 	if (!policy_find(set, options->policy))
-		return refuse_unknown("unknown policy ", options->policy, "", names, count,
+		return options_refuse("unknown policy ", options->policy, "", names, count,
 		                      meant_by(options->policy, names, count), error);
 	if (site_is_switched_off(site) || site_allows(site, options->policy))
 		return 0;
@@ -253,6 +253,11 @@ void options_apply(const struct options *options, const struct site *site, struc
 		policy->polls = options->polls == OPTIONS_POLLS_ON;
 	policy->ibarrier = options->ibarrier;
 	policy->sites = options->sites;
+}
+
+bool options_profile(const struct options *options, const struct policy *policy)
+{
+	return options->profile || strcmp(policy->name, "profile") == 0;
 }
 
 /* Prints a policy's line, and a second one if it is the default, not allowed, or falls back on this host. */

@@ -42,11 +42,21 @@ int options_check(const struct options *options, const struct policy_set *set, c
                   struct error *error);
 
 /*
+ * Refuses a word that is none of `names`. error gets "BEFORE'WORD'AFTER", the names, and the one that was probably
+ * meant: `nearest`, or if that is NULL the name with the fewest edits. Returns -ENOENT.
+ */
+int options_refuse(const char *before, const char *word, const char *after, const char *const names[], size_t count,
+                   const char *nearest, struct error *error);
+
+/*
  * Applies slowdown=, threads=, polls=, sites and collectives= to *policy, which is the caller's copy. policy->threads
  * is set afterwards: to the option's value, or the policy file's, or, if the policy has rungs, the site's; without any
  * of these, to "bounded" for a policy that naps, else to "keep".
  */
 void options_apply(const struct options *options, const struct site *site, struct policy *policy);
+
+/* Returns true if every call is timed: by the option, or because the policy in use is "profile". */
+bool options_profile(const struct options *options, const struct policy *policy);
 
 /* Prints the answer to "help": a line for each policy, the keys with their defaults, where to read more. */
 void options_help(const struct policy_set *set, const struct site *site, const struct policy_support *support,

@@ -19,18 +19,19 @@ static bool fills_the_cores(const struct plan_facts *facts)
 
 void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
 {
-	struct plan plan = {.inject = facts->policy->inject && facts->kind != STEP_EXTERN};
+	bool acts = facts->policy->inject && facts->kind != STEP_EXTERN;
+	struct plan plan = {.inject = acts || (facts->ranks_choose && facts->kind != STEP_EXTERN)};
 
-	plan.bind = plan.inject && facts->kind == STEP_SRUN && facts->pin == SITE_PIN_CORES && !facts->user_bound &&
+	plan.bind = acts && facts->kind == STEP_SRUN && facts->pin == SITE_PIN_CORES && !facts->user_bound &&
 	            facts->local_tasks > 1 && facts->cpus_per_task > 0 && !facts->threads_are_cores &&
 	            fills_the_cores(facts);
 	plan.cores_per_task = plan.bind ? facts->step_cores / facts->local_tasks : 0;
 	plan.shared =
 	        plan.inject && facts->kind == STEP_SRUN && facts->step_cpus > 0 &&
 	        (uint64_t)facts->local_tasks * (facts->cpus_per_task ? facts->cpus_per_task : 1) > facts->step_cpus;
-	plan.grant = plan.inject && facts->policy->rungs & 1u << MPIWAIT_RUNG_PSTATE && facts->grant != SITE_GRANT_OFF;
+	plan.grant = acts && facts->policy->rungs & 1u << MPIWAIT_RUNG_PSTATE && facts->grant != SITE_GRANT_OFF;
 	/* not for a batch script: variables of ours might outweigh those that it sets later */
-	plan.threads = plan.inject && facts->kind == STEP_SRUN ? facts->policy->threads : SITE_THREADS_UNSAID;
+	plan.threads = acts && facts->kind == STEP_SRUN ? facts->policy->threads : SITE_THREADS_UNSAID;
 	*ret_plan = plan;
 }
 

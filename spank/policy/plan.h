@@ -24,6 +24,7 @@ struct plan_facts {
 	uint32_t step_cpus;  /* hardware threads of those cores */
 	enum site_grant grant;
 	bool threads_are_cores; /* Slurm counts hardware threads of one core as cores on this node */
+	bool ranks_choose;      /* a rank may choose a policy by its program, also where the step's is "off" */
 };
 
 struct plan {

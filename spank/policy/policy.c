@@ -315,10 +315,10 @@ int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shar
 	buffer[0] = '\0';
 	flatten_rungs(policy->rungs, buffer, size);
 	text_add(buffer, size,
-	         ";spin_ns=%u;relative_ppm=%u;absolute_ns=%u;max_ns=%u;rma_ns=%u;shared=%d;profile=%d%s%s%s",
+	         ";spin_ns=%u;relative_ppm=%u;absolute_ns=%u;max_ns=%u;rma_ns=%u;shared=%d;profile=%d%s%s%s%s",
 	         policy->spin_ns, policy->relative_ppm, policy->absolute_ns, policy->max_ns, policy->rma_ns, shared,
-	         profile, policy->ibarrier ? ";ibarrier=1" : "", policy->rungs && policy->polls ? ";polls=1" : "",
-	         policy->sites ? ";sites=1" : "");
+	         profile, policy->inject ? "" : ";off=1", policy->ibarrier ? ";ibarrier=1" : "",
+	         policy->rungs && policy->polls ? ";polls=1" : "", policy->sites ? ";sites=1" : "");
 	if (policy->rungs && policy->slowdown_ppm)
 		text_add(buffer, size, ";slowdown_ppm=%u", policy->slowdown_ppm);
 	flatten_needs(policy, cpu, buffer, size);

@@ -64,7 +64,7 @@ struct policy_use {
 	char asked[POLICY_NAME_MAX];
 	char used[POLICY_NAME_MAX];
 	char why[POLICY_WHY_MAX]; /* why another one is used; "": the one asked for is */
-	char by[8];               /* author of the value: "job", "step" or "site" */
+	char by[8];               /* author of the value: "job", "step", "program" or "site" */
 };
 
 /* Parses one policy from JSON text; `name` is the file's name without ".json". Returns 0, -EINVAL or -ENOMEM. */
@@ -103,7 +103,7 @@ const char *policy_rung_name(unsigned rung);
 
 /*
  * Writes the policy's part of the flat string: "v=1;rungs=pause+nap;spin_ns=...;...;shared=S;profile=P", and facts
- * about the processor that the rungs need. Returns its length, or -ENOSPC.
+ * about the processor that the rungs need. A policy with `inject` false has "off=1". Returns its length, or -ENOSPC.
  */
 int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shared, bool profile, char *buffer,
                    size_t size);

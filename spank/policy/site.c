@@ -17,6 +17,7 @@ static const struct key arguments_known[] = {
         {"allow", KEY_TEXT, FIELD(allow), "policies' names with commas", .characters = NAME ","},
         {"enforce", KEY_WORD, FIELD(enforce), "no|yes"},
         {"policies", KEY_PATH, FIELD(policies), "an absolute path"},
+        {"programs", KEY_PATH, FIELD(programs), "an absolute path"},
         {"pin", KEY_WORD, FIELD(pin), SITE_PIN_WORDS, .first = SITE_PIN_CORES},
         {"threads", KEY_WORD, FIELD(threads), SITE_THREADS_WORDS, .first = SITE_THREADS_KEEP},
         {"grant", KEY_WORD, FIELD(grant), "lease|file|off"},

@@ -28,6 +28,7 @@ struct site {
 	char allow[512];                      /* allow=, names with commas; "": all policies */
 	bool enforce;                         /* enforce=yes|no */
 	char policies[PATH_MAX];      /* policies=, directory of the site's own policies, which hide shipped ones */
+	char programs[PATH_MAX];      /* programs=, a file of policies by program (programs.h); "": none */
 	enum site_pin pin;            /* pin=cores|none */
 	enum site_threads threads;    /* threads=keep|bounded|passive; SITE_THREADS_UNSAID: bounded if ranks nap */
 	enum site_grant grant;        /* grant=lease|file|off */

@@ -179,6 +179,35 @@ static bool job_begin(struct job *job)
 	return job->sum.step && job->ranks.rank && job->ranks.world && job->names.node;
 }
 
+static bool policy_same(const struct policy_use *a, const struct policy_use *b)
+{
+	return strcmp(a->asked, b->asked) == 0 && strcmp(a->used, b->used) == 0 && strcmp(a->why, b->why) == 0;
+}
+
+/*
+ * Replaces the site's default by the policy that the site has for the job's program, if all steps with such a policy
+ * have the same one, and no other step has ranks.
+ */
+static void policy_take_programs(struct job *job)
+{
+	const struct policy_use *found = NULL;
+
+	if (strcmp(job->sum.policy.by, "site") != 0)
+		return;
+	for (size_t i = 0; i < job->sum.step_count; i++) {
+		const struct record_step *step = &job->sum.step[i];
+		bool by_program = strcmp(step->policy.by, "program") == 0;
+
+		if (!by_program && record_ranks_count(&step->ranks) == 0)
+			continue;
+		if (!by_program || (found && !policy_same(found, &step->policy)))
+			return;
+		found = &step->policy;
+	}
+	if (found)
+		job->sum.policy = *found;
+}
+
 /* Adds up all nodes. Returns false without memory. */
 static bool job_make(struct job *job)
 {
@@ -193,6 +222,7 @@ static bool job_make(struct job *job)
 	job->names.ranks_apart = job->ranks.apart;
 	for (size_t i = 0; !job->sum.policy.asked[0] && i < job->sum.step_count; i++)
 		job->sum.policy = job->sum.step[i].policy;
+	policy_take_programs(job);
 	if (!job->sum.policy.asked[0])
 		job->sum.policy = (struct policy_use){.asked = "off", .used = "off"};
 	return true;
@@ -216,11 +246,6 @@ static const char *energy_why(const struct job *job)
 		if (!job->nodes[i]->energy.present && job->nodes[i]->energy_why[0])
 			return job->nodes[i]->energy_why;
 	return job->sum.energy.nodes < job->count ? "the job's cores are unknown" : "";
-}
-
-static bool policy_same(const struct policy_use *a, const struct policy_use *b)
-{
-	return strcmp(a->asked, b->asked) == 0 && strcmp(a->used, b->used) == 0 && strcmp(a->why, b->why) == 0;
 }
 
 static json_t *step_print(const struct job *job, const struct record_step *step)

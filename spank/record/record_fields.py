@@ -65,7 +65,7 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "call_name": ({"type": "string", "pattern": MPI_FUNCTION}, ""),
     "step_id": ({"type": "string", "pattern": "^(batch|extern|interactive|[0-9]+)$"}, ""),
     "policy_name": (POLICY_NAME, ""),
-    "asker": ({"enum": ["job", "step", "site"]}, ""),
+    "asker": ({"enum": ["job", "step", "program", "site"]}, ""),
     "scope": ({"enum": ["node", "share", "gpus"]}, ""),
     "source": ({"enum": ["rapl", "hwmon", "cray", "mixed", "simulated", "nvml", "rsmi"]}, ""),
     "meter_source": ({"enum": ["powercap", "cray", "hwmon"]}, ""),

@@ -435,6 +435,25 @@ def _named_policies(probe: dict[str, Any], site: dict[str, str]) -> list[Finding
     return found
 
 
+def _programs(host: Host, probe: dict[str, Any], path: str) -> list[Finding]:
+    """Checks the site's file of policies by program, as the helper has read it."""
+    programs, who = probe.get("programs"), writable_by_others(host, path)
+    if not isinstance(programs, dict):
+        return [not_seen("programs", "mpi-wait-node does not say how it reads programs=", "install one release")]
+    if programs["why"]:
+        return [
+            fail(
+                "programs",
+                safe(str(programs["why"]), 500),
+                "no program has a policy of its own, and each step's start logs this",
+                "mend the file (spank-mpi-wait(8) has its form)",
+            )
+        ]
+    if who:
+        return [fail("programs", who, "users who can write there decide how everybody's jobs wait", "chmod go-w it")]
+    return [ok("programs", f"{programs['names']} names of programs have a policy of their own")]
+
+
 def _policy(policy: dict[str, Any], default: str) -> Finding:
     name, used = safe(str(policy["name"])), safe(str(policy["used"]))
     remarks = ["the default"] if name == default else []
@@ -465,5 +484,6 @@ def check_policies(host: Host, probe: dict[str, Any] | None, site: dict[str, str
     hidden = sorted(set(_policy_names(host, own)) & set(_policy_names(host, shipped)))
     if hidden:
         found.append(ok("site's own", f"{', '.join(hidden[:FILES_SHOWN])} in place of the shipped"))
+    found += _programs(host, probe, site["programs"]) if site.get("programs") else []
     default = site.get("default", "off")
     return found + _named_policies(probe, site) + [_policy(policy, default) for policy in probe["policies"]]

@@ -162,11 +162,12 @@ def policy_line(policy: Policy) -> str:
     by = {
         "job": ", asked for by the job",
         "step": ", asked for by the step",
+        "program": ", the site's policy for this program",
         "site": ", the site's default",
     }.get(policy.by, "")
-    if policy.asked == policy.used:
-        return policy.used + by
     why = f" ({safe(policy.why)})" if policy.why else ""
+    if policy.asked == policy.used:
+        return policy.used + why + by
     return f"{policy.asked} became {policy.used}{why}{by}"
 
 

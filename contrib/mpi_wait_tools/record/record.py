@@ -188,7 +188,7 @@ class Record:
 
 def _policy(reader: Reader) -> Policy:
     by = reader.text("by")
-    if by not in ("", "job", "step", "site"):
+    if by not in ("", "job", "step", "program", "site"):
         raise damaged(reader.path("by"), "is not one of the possible values")
     return Policy(reader.text("asked", NAME), reader.text("used", NAME), reader.text("why"), by)
 

@@ -42,7 +42,7 @@ bool record_policy_read(const json_t *object, struct policy_use *ret_use)
 	    !text_get(policy, "by", ret_use->by, sizeof(ret_use->by), JSON_LOWER))
 		return false;
 	if (ret_use->by[0] && strcmp(ret_use->by, "job") != 0 && strcmp(ret_use->by, "step") != 0 &&
-	    strcmp(ret_use->by, "site") != 0)
+	    strcmp(ret_use->by, "program") != 0 && strcmp(ret_use->by, "site") != 0)
 		return false;
 	return !ret_use->asked[0] || (name_ok(ret_use->asked) && name_ok(ret_use->used));
 }

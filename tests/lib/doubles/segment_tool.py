@@ -24,7 +24,7 @@ SLOTS_OFFSET = WORDS_OFFSET + 8 * WORDS
 LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
 SIZES = struct.Struct("=64Q")
-SLOT = struct.Struct("=IIiiIIIIQQQ232xQI84x")
+SLOT = struct.Struct("=IIiiIIIIQQQ232xQII80x")
 PHASES = struct.Struct("=QI16i4x18Q")
 PHASES_OFFSET = 56  # in a slot
 LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x5QQQqQQ24x36Q96x")
@@ -184,6 +184,7 @@ def segment_read(fd: int) -> dict:
                     "slowdown_ppm",
                     "launch",
                     "task",
+                    "program",
                 ),
                 values,
             )

@@ -15,7 +15,7 @@ static void bounds_check(const struct config *config)
 	FUZZ_CHECK(config->spin_ns <= HOUR_NS && config->absolute_ns <= HOUR_NS && config->max_ns <= HOUR_NS &&
 	           config->rma_ns <= HOUR_NS && config->event_ns <= HOUR_NS && config->pstate_after_ns <= HOUR_NS);
 	FUZZ_CHECK(config->segment_fd >= -1 && config->cpufreq_fd >= -1 && config->task_pid >= 0);
-	FUZZ_CHECK(config->notes_id >= -1);
+	FUZZ_CHECK(config->notes_id >= -1 && config->program <= CONFIG_CHOICES_MAX);
 	FUZZ_CHECK(!config->task_pid || config->segment_fd >= 0);
 }
 
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&config, 0x5a, sizeof(config));
 	untouched = config;
 	errno = 4711;
-	if (config_parse(text, &config) == 0)
+	if (config_parse(text, "wrf.exe", &config) == 0)
 		bounds_check(&config);
 	else
 		FUZZ_CHECK(memcmp(&config, &untouched, sizeof(config)) == 0);

@@ -31,7 +31,7 @@ static void apply(const struct options *options, const struct site *site)
 	FUZZ_CHECK(policy.threads != SITE_THREADS_UNSAID);
 	FUZZ_CHECK(!options->threads || policy.threads == options->threads);
 	FUZZ_CHECK(policy_flatten(&policy, &cpu, true, options->profile, flat, sizeof(flat)) > 0);
-	FUZZ_CHECK(config_parse(flat, &config) == 0);
+	FUZZ_CHECK(config_parse(flat, "", &config) == 0);
 	FUZZ_CHECK(config.relative_ppm == policy.relative_ppm && config.profile == options->profile &&
 	           config.ibarrier == options->ibarrier && config.sites == options->sites);
 }

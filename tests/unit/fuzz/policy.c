@@ -12,7 +12,7 @@ static void flat_check(const struct policy *policy)
 	int length = policy_flatten(policy, &cpu, false, true, flat, sizeof(flat));
 
 	FUZZ_CHECK(length > 0 && length == (int)strlen(flat));
-	FUZZ_CHECK(config_parse(flat, &config) == 0);
+	FUZZ_CHECK(config_parse(flat, "", &config) == 0);
 	FUZZ_CHECK(config.rungs == policy->rungs && config.spin_ns == policy->spin_ns &&
 	           config.relative_ppm == policy->relative_ppm && config.absolute_ns == policy->absolute_ns &&
 	           config.max_ns == policy->max_ns && config.rma_ns == policy->rma_ns);

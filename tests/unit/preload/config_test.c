@@ -10,6 +10,10 @@
 
 #include "preload/contract/stats.h"
 
+#define SECTION    "|v=1;rungs=none"
+#define SECTIONS_4 SECTION SECTION SECTION SECTION
+#define SECTIONS   SECTIONS_4 SECTIONS_4 SECTIONS_4 SECTION SECTION SECTION
+
 static const char *const bad[] = {
         "",
         "v",
@@ -86,6 +90,34 @@ static const char *const bad[] = {
         "v=1;rungs=nap;notes=3000000000:8",
         "v=1;rungs=nap;segment=210:1:2;task=0",
         "v=1;rungs=nap;segment=210:1:2;task=x",
+        "v=1;rungs=nap;off=2",
+        "v=1;rungs=nap|",
+        "v=1;rungs=nap||",
+        "v=1;rungs=nap|wrf.exe:1",
+        "v=1;rungs=nap|wrf.exe:0",
+        "v=1;rungs=nap|v=1;rungs=none|",
+        "v=1;rungs=nap|v=1;rungs=none|wrf.exe",
+        "v=1;rungs=nap|v=1;rungs=none|wrf.exe:",
+        "v=1;rungs=nap|v=1;rungs=none|wrf.exe:0",
+        "v=1;rungs=nap|v=1;rungs=none|wrf.exe:2",
+        "v=1;rungs=nap|v=1;rungs=none|wrf.exe:1,",
+        "v=1;rungs=nap|v=1;rungs=none|,wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=none|:1",
+        "v=1;rungs=nap|v=1;rungs=none|wrf.exe:1:1",
+        "v=1;rungs=nap|v=1;rungs=none|wrf.exe:x",
+        "v=1;rungs=nap|v=1;rungs=none|other:1|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=doze|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=doze|other:1",
+        "v=1;rungs=nap|rungs=none|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=none;segment=210:1:2|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=none;task=7|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=none;notes=7:8|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=pstate;cpufreq=lease:200:1:2|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=none;path=1|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=none;near=8:1:1|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=none|aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1",
+        "v=1;rungs=nap" SECTIONS_4 SECTIONS_4 SECTIONS_4 SECTIONS_4 "|v=1;rungs=none|wrf.exe:1",
+        "|v=1;rungs=none|wrf.exe:1",
 };
 
 static void test_bad(void)
@@ -95,7 +127,7 @@ static void test_bad(void)
 
 		memset(&config, 0x5a, sizeof(config));
 		memcpy(&before, &config, sizeof(config));
-		EXPECT(config_parse(bad[i], &config) == -EINVAL, "\"%s\" was taken", bad[i]);
+		EXPECT(config_parse(bad[i], "wrf.exe", &config) == -EINVAL, "\"%s\" was taken", bad[i]);
 		EXPECT(memcmp(&before, &config, sizeof(config)) == 0, "\"%s\" changed the result", bad[i]);
 	}
 }
@@ -109,7 +141,7 @@ static void test_good(void)
 	               "event_ns=5;"
 	               "relative_ppm=62500;spin_ns=20000;rungs=pause+nap+umwait;tsc_khz=2600000;umwait_max_ns=38000;"
 	               "umwait_c02=1;notes=7:9223372036854775807",
-	               &config) == 0,
+	               "", &config) == 0,
 	       "refused");
 	EXPECT(config.rungs == (1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_UMWAIT),
 	       "rungs");
@@ -120,14 +152,39 @@ static void test_good(void)
 	EXPECT(config.segment_fd == 210 && config.segment_dev == 12 && config.segment_ino == 345, "segment");
 	EXPECT(config.task_pid == 77, "task");
 	EXPECT(config.notes_id == 7 && config.notes_key == INT64_MAX, "notes");
-	EXPECT(config_parse("v=1;rungs=none;", &config) == 0 && config.rungs == 0 && config.segment_fd == -1, "none");
+	EXPECT(config_parse("v=1;rungs=none;", "", &config) == 0 && config.rungs == 0 && config.segment_fd == -1,
+	       "none");
 	EXPECT(config.notes_id == -1, "no notes");
 	EXPECT(config.event_ns == 10000000 && !config.path, "default");
-	EXPECT(config_parse("v=1;rungs=nap;path=1", &config) == 0 && config.path, "path");
+	EXPECT(config_parse("v=1;rungs=nap;path=1", "", &config) == 0 && config.path, "path");
+}
+
+/* The policies that a program may choose, and everything else from the fields before the first '|'. */
+static void test_choices(void)
+{
+	static const char text[] =
+	        "v=1;rungs=pause+nap;profile=1;segment=210:12:345;task=77;notes=7:8;path=1;near=8:1:1-2;"
+	        "cpufreq=lease:200:1:2" SECTIONS "|v=1;rungs=pause+pstate;spin_ns=5;pstate_after_ns=9"
+	        "|vasp_?:1,wrf*:16,wrf.exe:2,off:1";
+	struct config config;
+
+	EXPECT(config_parse(text, "wrf.exe", &config) == 0, "refused");
+	EXPECT(config.program == 16 && config.spin_ns == 5 && config.pstate_after_ns == 9, "the first that matches");
+	EXPECT(config.rungs == (1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_PSTATE) && !config.profile, "its fields");
+	EXPECT(config.segment_fd == 210 && config.segment_dev == 12 && config.segment_ino == 345, "the task's segment");
+	EXPECT(config.task_pid == 77 && config.notes_id == 7 && config.notes_key == 8 && config.path, "the task's");
+	EXPECT(config.near.size == 8 && config.near.rank == 1 && config.near.ranges == 1, "near");
+	EXPECT(config.cpufreq_fd == 200 && config.cpufreq_dev == 1 && config.cpufreq_ino == 2, "cpufreq");
+	EXPECT(config_parse(text, "vasp_1", &config) == 0 && config.program == 1 && config.rungs == 0, "none");
+	EXPECT(config_parse(text, "vasp_", &config) == 0 && config.program == 0 && config.profile, "the step's own");
+	EXPECT(config_parse(text, "", &config) == 0 && config.program == 0 && config.task_pid == 77, "no name");
+	EXPECT(config_parse("v=1;rungs=none;off=1|v=1;rungs=nap|a:1", "a", &config) == 0 && !config.off, "not off");
+	EXPECT(config_parse("v=1;rungs=nap|v=1;rungs=none;off=1|a:1", "a", &config) == 0 && config.off, "off");
 }
 
 int main(void)
 {
+	test_choices();
 	test_bad();
 	test_good();
 	return CHECK_RESULT;

@@ -479,7 +479,7 @@ static void policy_play(const struct policy *policy, int waits)
 	if (!policy->inject || policy->choose_count > 0)
 		return;
 	EXPECT(policy_flatten(policy, &cpu, false, false, flat, sizeof(flat)) > 0, "%s", policy->name);
-	EXPECT(config_parse(flat, &process.config) == 0, "%s", flat);
+	EXPECT(config_parse(flat, "", &process.config) == 0, "%s", flat);
 	process.policy = (struct ladder_policy){
 	        .rungs = process.config.rungs & ~unplayed,
 	        .spin_ns = process.config.spin_ns,

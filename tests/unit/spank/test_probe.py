@@ -53,6 +53,24 @@ def test_the_first_file_that_was_refused_is_named(tmp_path: Path) -> None:
     assert said["left_out"] == f"policy '{tmp_path}/bad.json' left out: 'version' is not 1"
 
 
+def test_policies_by_program_are_judged(tmp_path: Path) -> None:
+    file = tmp_path / "programs.json"
+    words = (f"policies={POLICIES}", f"programs={file}")
+    rows = [{"names": ["wrf.exe", "vasp_*"], "policy": "nap,slowdown=2"}, {"names": ["lmp*"], "policy": "off"}]
+    file.write_text(json.dumps({"v": 1, "programs": rows}))
+    assert answer(*words)["programs"] == {"why": "", "names": 3} and answer(words[0])["programs"] is None
+    rows[1]["policy"] = "doze"
+    file.write_text(json.dumps({"v": 1, "programs": rows}))
+    assert answer(*words)["programs"]["why"] == f"programs '{file}' left out: policy 'doze' is unknown"
+    file.write_text("[]")
+    assert answer(*words)["programs"]["why"] == f"programs '{file}' left out: the file is not a JSON object"
+
+
+def test_the_shipped_example_is_good() -> None:
+    said = answer(f"policies={POLICIES}", f"programs={POLICIES}/programs.json.example")
+    assert said["programs"] == {"why": "", "names": 4}
+
+
 def test_energy_says_why_it_is_not_known() -> None:
     why = "not root" if os.geteuid() else "no powercap zones"
     said = answer()["energy"]

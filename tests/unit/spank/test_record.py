@@ -251,6 +251,21 @@ def test_fallback_of_any_node_is_said(tmp_path: Path) -> None:
     )
 
 
+def test_the_policy_of_a_program_outweighs_the_sites_default(tmp_path: Path) -> None:
+    """Of the job, if nothing else ran under another policy."""
+    site = {"asked": "nap", "used": "nap", "why": "", "by": "site"}
+    program = {"asked": "profile", "used": "profile", "why": "", "by": "program"}
+    record = node_record(policy=site)
+    record["steps"][0]["policy"] = program
+    merged = merge(tmp_path, [record])
+    assert merged["policy"] == {"asked": "profile", "used": "profile", "by": "program"}
+    assert "policy" not in merged["steps"][0]
+    record["steps"].append({**record["steps"][0], "id": "1", "policy": site})
+    merged = merge(tmp_path, [record])
+    assert merged["policy"] == {"asked": "nap", "used": "nap", "by": "site"}
+    assert [step.get("policy", {}).get("by") for step in merged["steps"]] == ["program", None]
+
+
 def test_thousand_nodes(tmp_path: Path) -> None:
     """128 000 ranks: quantiles for the lists, everything else exact."""
     records = []

@@ -4,15 +4,19 @@
 
 static void accepts(void)
 {
-	char *arguments[] = {"default=nap",      "allow=nap,umwait", "enforce=yes",    "policies=/etc/p",
-	                     "pin=none",         "grant=file",       "min_khz=800000", "spool=/shared/spool",
-	                     "spool_user=slurm", "writer=sweep",     "sink=file",      "field=system_comment",
-	                     "record=mpi",       "record_min_s=10",  "energy_tres=on", "energy=nvml+cray",
-	                     "threads=passive"};
+	char *arguments[] = {"default=nap",      "allow=nap,umwait",
+	                     "enforce=yes",      "policies=/etc/p",
+	                     "pin=none",         "grant=file",
+	                     "min_khz=800000",   "spool=/shared/spool",
+	                     "spool_user=slurm", "writer=sweep",
+	                     "sink=file",        "field=system_comment",
+	                     "record=mpi",       "record_min_s=10",
+	                     "energy_tres=on",   "energy=nvml+cray",
+	                     "threads=passive",  "programs=/etc/mpi-wait/programs.json"};
 	struct error error = {""};
 	struct site site;
 
-	CHECK(site_parse(17, arguments, &site, &error) == 0);
+	CHECK(site_parse(18, arguments, &site, &error) == 0);
 	CHECK(strcmp(site.default_policy, "nap") == 0 && strcmp(site.allow, "nap,umwait") == 0 && site.enforce);
 	CHECK(site.pin == SITE_PIN_NONE && site.grant == SITE_GRANT_FILE && site.min_khz == 800000);
 	CHECK(strcmp(site.spool, "/shared/spool") == 0 && strcmp(site.spool_user, "slurm") == 0);
@@ -21,6 +25,7 @@ static void accepts(void)
 	CHECK(site.threads == SITE_THREADS_PASSIVE);
 	CHECK(site.record == SITE_RECORD_MPI && site.record_min_s == 10 && site.energy_tres);
 	CHECK(strcmp(site.energy, "nvml+cray") == 0);
+	CHECK(strcmp(site.programs, "/etc/mpi-wait/programs.json") == 0);
 }
 
 static void defaults(void)
@@ -49,6 +54,7 @@ static void refuses(void)
 	        {"pin=sockets", "pin=cores|none"},
 	        {"threads=active", "'threads=active' (accepted: threads=keep|bounded|passive)"},
 	        {"spool=relative/path", "an absolute path"},
+	        {"programs=relative/path", "'programs=relative/path' (accepted: programs=an absolute path)"},
 	        {"grant=all", "grant=lease|file|off"},
 	        {"governor=keep", "'governor=keep' (no such argument)"},
 	        {"min_khz=-1", "a whole number"},

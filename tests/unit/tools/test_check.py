@@ -392,6 +392,27 @@ BROKEN: dict[str, tuple[Break, str]] = {
         plug(f"optional {PLUGIN} spool={SPOOL} allow=nap,nop"),
         "WARN allow: nop: no policy of this host",
     ),
+    "policies by program that are refused": (
+        each(
+            plug(f"optional {PLUGIN} spool={SPOOL} programs=/etc/programs.json"),
+            write("/etc/programs.json", "{"),
+            probe(programs={"why": "programs '/etc/programs.json' left out: line 1: eof", "names": 0}),
+        ),
+        "FAIL programs: programs '/etc/programs.json' left out: line 1: eof",
+    ),
+    "policies by program that others write": (
+        each(
+            plug(f"optional {PLUGIN} spool={SPOOL} programs=/etc/programs.json"),
+            write("/etc/programs.json", "{}"),
+            chmod("/etc/programs.json", 0o666),
+            probe(programs={"why": "", "names": 3}),
+        ),
+        "FAIL programs: '/etc/programs.json' has mode 0666",
+    ),
+    "policies by program of a helper that does not know them": (
+        plug(f"optional {PLUGIN} spool={SPOOL} programs=/etc/programs.json"),
+        "NOT SEEN programs: mpi-wait-node does not say how it reads programs=",
+    ),
     "a default that the host lacks": (
         each(
             plug(f"optional {PLUGIN} spool={SPOOL} default=umwait"),

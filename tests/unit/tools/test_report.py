@@ -51,6 +51,17 @@ def test_where_nothing_could_be_saved_is_said(report: Report) -> None:
     assert "4 ranks use an MPI whose waits make no idle call that is known." in text
 
 
+@pytest.mark.parametrize("policy,words", [
+    ({"asked": "nap", "used": "nap", "by": "program"}, "nap, the site's policy for this program"),
+    ({"asked": "nap", "used": "nap", "by": "program", "why": "other programs of the step have other policies"},
+     "nap (other programs of the step have other policies), the site's policy for this program"),
+])
+def test_a_policy_by_program_is_named_as_such(report: Report, policy: dict[str, str], words: str) -> None:
+    record = make_record()
+    record["mpi_wait"]["policy"] = policy
+    assert words in " ".join(shown(report("123", rows=[make_row(json.dumps(record))])).split())
+
+
 def test_the_report_answers_the_questions(report: Report) -> None:
     text = shown(report("123", rows=[make_row(json.dumps(make_record()))]))
     assert re.match(r"Job 123  solver +COMPLETED after 00:00:25\n", text)
