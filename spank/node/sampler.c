@@ -121,53 +121,50 @@ static enum csv_outcome csv_judge(const struct sampler *sampler, const struct sl
 	return csv_outcome_of(slots->alive > 0 ? MPIWAIT_CSV_NONE : slots->csv, is_last);
 }
 
-/* Counts the ranks by the number of the policy that they have chosen; 0: the step's own. Returns how many chose one. */
-static uint64_t chosen_count(const struct sampler *sampler, const struct slots *slots,
-                             uint64_t ret_ranks[CONFIG_CHOICES_MAX + 1])
+/* Weighs the policy with that number by its ranks. Ranks under "off" leave no figures: any other rank outweighs them.
+ */
+static uint64_t policy_weight(const struct sampler *sampler, const struct slots *slots, size_t number)
 {
 	const struct mpiwait_notes *notes = sampler->config.notes;
-	uint64_t chosen = 0;
+	uint64_t ranks = 0;
 
-	memset(ret_ranks, 0, (CONFIG_CHOICES_MAX + 1) * sizeof(*ret_ranks));
 	for (size_t i = 0; slots && i < slots->count; i++)
-		ret_ranks[slots->rank[i].program]++;
-	for (size_t i = 0; i < CONFIG_CHOICES_MAX; i++) {
-		if (notes)
-			ret_ranks[i + 1] += __atomic_load_n(&notes->off[i], __ATOMIC_RELAXED);
-		chosen += ret_ranks[i + 1];
-	}
-	return chosen;
+		ranks += slots->rank[i].program == number;
+	if (ranks > 0)
+		return UINT32_MAX + ranks;
+	return number && notes ? __atomic_load_n(&notes->off[number - 1], __ATOMIC_RELAXED) : 0;
 }
 
 /*
- * Finds the policy of the step, if its ranks have chosen: the one that most of them have. Where not all have it, its
+ * Finds the policy of the step, if a rank has chosen one: the policy that most ranks have. Where some have another, the
  * reason says so.
  */
 static void policy_choose(struct sampler *sampler, const struct slots *slots)
 {
 	const struct choices *choices = sampler->config.choices;
-	uint64_t ranks[CONFIG_CHOICES_MAX + 1];
-	size_t most = 0, policies = 0;
+	size_t policies = choices ? choices->programs.policy_count : 0, most = 0, chosen = 0;
+	uint64_t own = policies ? policy_weight(sampler, slots, 0) : 0, heaviest = own;
 
-	if (!choices || chosen_count(sampler, slots, ranks) == 0)
-		return;
-	for (size_t i = 0; i <= choices->programs.policy_count; i++) {
-		policies += ranks[i] > 0;
-		if (ranks[i] > ranks[most])
+	for (size_t i = 1; i <= policies; i++) {
+		uint64_t weight = policy_weight(sampler, slots, i);
+
+		chosen += weight > 0;
+		if (weight > heaviest) {
+			heaviest = weight;
 			most = i;
+		}
 	}
+	if (chosen == 0)
+		return;
 	sampler->step.policy = most ? choices->choice[most - 1].use : sampler->config.policy;
-	if (policies > 1)
+	if (chosen > 1 || own > 0)
 		strcpy(sampler->step.policy.why, "other programs of the step have other policies");
 }
 
-/*
- * Returns true if the step leaves nothing: it is under "off", and so is every rank. A step that has been noted stays
- * so.
- */
-static bool leaves_nothing(const struct sampler *sampler)
+/* Returns true if the step leaves nothing: it is under "off", and so is every rank so far. */
+static bool leaves_nothing(const struct sampler *sampler, const struct slots *slots)
 {
-	return sampler->config.is_unnoted && strcmp(sampler->step.policy.used, "off") == 0;
+	return sampler->config.is_unnoted && (!slots || slots->count == 0);
 }
 
 /* Takes a sample and writes the step's file. young_ns: as in energy_read. */
@@ -181,7 +178,7 @@ static void step_note(struct sampler *sampler, uint64_t young_ns, bool is_last)
 
 	energy_read(sampler, young_ns);
 	policy_choose(sampler, slots);
-	if (sampler->counted || leaves_nothing(sampler))
+	if (sampler->counted || leaves_nothing(sampler, slots))
 		return;
 	sampler->step.csv = csv_judge(sampler, slots, is_last);
 	if (config->notes)

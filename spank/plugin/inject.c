@@ -327,7 +327,7 @@ enum inject_hindrance inject_task(spank_t spank, const struct job *job, const st
                                   struct error *error)
 {
 	cleanup_free char *others = NULL;
-	const char *library, *program = "";
+	const char *library, *choices, *program = "";
 	char name[INJECT_NAME_MAX], **words = NULL;
 	enum inject_naming naming;
 	bool settled;
@@ -342,8 +342,8 @@ enum inject_hindrance inject_task(spank_t spank, const struct job *job, const st
 		return INJECT_NO_HINDRANCE;
 	naming = inject_naming_choose(MPIWAIT_LIBRARY, program, injection->may_move);
 	library = inject_library_name(MPIWAIT_LIBRARY, injection->library, &naming, name);
-	rc = config_set(spank, job, injection, settled ? "" : injection->choices, naming == INJECT_DESCRIPTOR_AT_FIRST,
-	                error);
+	choices = settled ? "" : injection->choices;
+	rc = config_set(spank, job, injection, choices, naming == INJECT_DESCRIPTOR_AT_FIRST, error);
 	if (rc == 0)
 		rc = preload_set(spank, library, others);
 	if (rc < 0) {

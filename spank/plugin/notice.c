@@ -13,15 +13,24 @@ static const char *const hindrances[] = {
                 "ask for its directory to be mounted there",
 };
 
-void notice_give(const struct policy_use *use, enum inject_hindrance hindrance)
+bool notice_make(const struct policy_use *use, enum inject_hindrance hindrance, char ret_line[NOTICE_MAX])
 {
 	if (strcmp(use->by, "job") != 0 && strcmp(use->by, "step") != 0)
-		return;
+		return false;
 	if (hindrances[hindrance])
-		dprintf(STDERR_FILENO, "mpi-wait: policy '%s': %s\n", use->asked, hindrances[hindrance]);
+		snprintf(ret_line, NOTICE_MAX, "mpi-wait: policy '%s': %s\n", use->asked, hindrances[hindrance]);
 	else if (use->why[0])
-		dprintf(STDERR_FILENO,
-		        "mpi-wait: policy '%s' is not possible here (%s), '%s' is used; 'srun --mpi-wait-policy=help' "
-		        "says what is possible on this host\n",
-		        use->asked, use->why, use->used);
+		snprintf(ret_line, NOTICE_MAX,
+		         "mpi-wait: policy '%s' is not possible here (%s), '%s' is used; 'srun --mpi-wait-policy=help' "
+		         "says what is possible on this host\n",
+		         use->asked, use->why, use->used);
+	return hindrances[hindrance] || use->why[0];
+}
+
+void notice_give(const struct policy_use *use, enum inject_hindrance hindrance)
+{
+	char line[NOTICE_MAX];
+
+	if (notice_make(use, hindrance, line))
+		dprintf(STDERR_FILENO, "%s", line);
 }

@@ -4,8 +4,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "spank/plugin/inject.h"
 #include "spank/policy/policy.h"
 
-/* Writes the line, if there is something to say. */
+#define NOTICE_MAX 512
+
+/* Makes the line, with its newline. Returns false if there is nothing to say. */
+bool notice_make(const struct policy_use *use, enum inject_hindrance hindrance, char ret_line[NOTICE_MAX]);
+
+/* Writes the line, if there is one. */
 void notice_give(const struct policy_use *use, enum inject_hindrance hindrance);

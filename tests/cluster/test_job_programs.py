@@ -51,6 +51,7 @@ def by_program(cluster: Fleet, programs: str) -> Iterator[Cluster]:
         yield cluster.variant(f"programs={programs}/programs.json")
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("command", [
     "{0}/wrf.exe", "env A=1 {0}/wrf.exe", "nice -n 1 {0}/wrf.exe", "{0}/run.sh wrf.exe",
 ])
@@ -64,6 +65,13 @@ def test_so_does_a_shells_text(by_program: Cluster, programs: str) -> None:
     text = f"exec {programs}/cp2k {' '.join(WORDS)}"
     job, _ = jobs.srun(by_program, ["-N1", "-n2", "bash", "-c", text])
     assert jobs.record(by_program, job)["policy"] == PROFILE
+
+
+@pytest.mark.release
+def test_programs_of_one_step_choose_by_themselves(by_program: Cluster, programs: str) -> None:
+    lines = "".join(f"{task} {programs}/wrf.exe {' '.join(WORDS)}\n" for task in range(2))
+    job, _ = jobs.srun(by_program, ["-N1", "-n2", "--multi-prog", put(by_program, "multi.conf", lines)])
+    assert jobs.record(by_program, job)["policy"] == NAP
 
 
 def test_off_and_what_no_name_matches_is_left_alone(by_program: Cluster, programs: str) -> None:
@@ -86,18 +94,20 @@ def test_a_binary_with_a_name_is_told_no_others(by_program: Cluster, programs: s
     assert "off=1" in seen["cp2k_shell"] and "|wrf.exe:1,vasp_*:1,lmp*:2,cp2k:3,run*:3" in seen["cp2k_shell"]
 
 
+@pytest.mark.release
 def test_the_ranks_of_mpirun_choose(by_program: Cluster, programs: str) -> None:
     words = " ".join(WORDS)
     one, mixed, off = (
         jobs.sbatch(by_program, "\n".join(f"mpirun.openmpi -n 2 {programs}/{name} {words}" for name in names),
                     ["-N1", "-n2"])
-        for names in (["wrf.exe", "lmp_mpi"][:1], ["cp2k", "wrf.exe", "cp2k"], ["lmp_mpi", "other"])
+        for names in (["wrf.exe"], ["cp2k", "wrf.exe", "lmp_mpi", "cp2k", "lmp_mpi", "lmp_mpi"], ["lmp_mpi", "other"])
     )
     record = jobs.record(by_program, one)
     assert record["policy"] == NAP and record["wait"]["ranks"] == 2
     assert [step["id"] for step in record["steps"]] == ["batch"]
-    policy = jobs.record(by_program, mixed)["policy"]
-    assert policy == {**PROFILE, "why": "other programs of the step have other policies"}
+    record = jobs.record(by_program, mixed)
+    assert record["policy"] == {**PROFILE, "why": "other programs of the step have other policies"}
+    assert record["wait"]["ranks"] == 6, "those under off leave none"
     assert jobs.has_no_record(by_program, off)
 
 
@@ -128,17 +138,21 @@ def play_default(cluster: Cluster, programs: str) -> None:
 
 
 def test_enforce_wins(cluster: Fleet, programs: str) -> None:
+    """Also over a word that the submitting command has not seen."""
+    forged = ["-N1", "-n2", "--export=ALL,MPI_WAIT_POLICY=off", f"{programs}/wrf.exe", *WORDS]
     with cluster.variants():
+        free = cluster.variant(f"default=yield programs={programs}/programs.json")
+        job, _ = jobs.srun(free, forged)
+        assert jobs.record(free, job)["wait"] is None
         enforced = cluster.variant(f"default=yield enforce=yes programs={programs}/programs.json")
         refused = enforced.run(["srun", "-n1", "--mpi-wait-policy=off", "true"])
         assert refused.returncode != 0 and "is not allowed at this site (allowed: yield)" in refused.stderr
-        forged = {"_SLURM_SPANK_OPTION_mpi_wait_mpi_wait_policy": "off"}
-        batch = jobs.sbatch(enforced, f"export {next(iter(forged))}=off\nsrun -n2 {programs}/wrf.exe {' '.join(WORDS)}",
-                            ["-N1", "-n2"])
-        steps = {step["id"]: step.get("policy") for step in jobs.record(enforced, batch)["steps"]}
-        assert steps["0"] is None or steps["0"] == NAP
+        job, _ = jobs.srun(enforced, forged)
+        record = jobs.record(enforced, job)
+        assert record["policy"] == NAP and record["wait"]["ranks"] == 2
 
 
+@pytest.mark.release
 def test_a_broken_file_is_said_once_a_step(cluster: Fleet, programs: str) -> None:
     broken = put(cluster, "broken.json", '{"v": 1, "program": []}')
     with cluster.variants():
@@ -150,6 +164,7 @@ def test_a_broken_file_is_said_once_a_step(cluster: Fleet, programs: str) -> Non
     assert len(re.findall(line, said)) == 1, said
 
 
+@pytest.mark.release
 def test_help_says_what_a_program_would_get(by_program: Cluster, programs: str) -> None:
     def said(*words: str) -> tuple[int, str]:
         done = by_program.run(["srun", *words])
@@ -170,6 +185,7 @@ def test_help_says_what_a_program_would_get(by_program: Cluster, programs: str) 
     assert "\n  nap " in hidden
 
 
+@pytest.mark.release
 def test_a_user_is_told_once_what_became_of_the_policy(cluster: Fleet) -> None:
     with cluster.variants():
         two = cluster.variant("grant=off", nodes=2)

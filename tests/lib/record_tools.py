@@ -89,12 +89,13 @@ class Ticks:
     """A step's sampler with a clock that the test sets. With `killed`, it is killed at the end of the context."""
 
     def __init__(self, root: Path, job: int, step: int, elsewhere: Elsewhere, now_s: float, speed: str = "fast",
-                 segment: Path | str = "-", killed: bool = False, cpu_ms: int = 0, csv: bool = False) -> None:
-        """Starts the sampler. cpu_ms: CPU time of each tick. csv: the step has csv=."""
+                 segment: Path | str = "-", killed: bool = False, cpu_ms: int = 0, csv: bool = False,
+                 **variables: str) -> None:
+        """Starts the sampler. cpu_ms: CPU time of each tick. csv: the step has csv=. variables: of ticks_driver.c."""
         words = [str(root), str(job), str(step), speed, str(segment), *(["killed"] if killed else [])]
         self.process = subprocess.Popen([PROGRAMS["ticks"], *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=settings(elsewhere=elsewhere, now_s=now_s)
-                                        | {"MPIWAIT_CPU_MS": str(cpu_ms)} | ({"CSV": "1"} if csv else {}))
+                                        | {"MPIWAIT_CPU_MS": str(cpu_ms)} | ({"CSV": "1"} if csv else {}) | variables)
         self.killed = killed
         self.at(now_s)
 

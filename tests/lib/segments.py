@@ -118,11 +118,12 @@ def slot(
     sites: Sites | None = None,
     launch: int = 0,
     task: int = -1,
+    program: int = 0,
 ) -> bytes:
     head = struct.pack("<IIiiIIIIQQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end, slowdown_ppm)
     phases = phases or Phases()
     head = (head + phases.head()).ljust(HEAD - 13 * 8, b"\0") + struct.pack("<Q", sites is not None)
-    head = (head + struct.pack("<QI", launch, task + 1)).ljust(HEAD, b"\0")
+    head = (head + struct.pack("<QII", launch, task + 1, program)).ljust(HEAD, b"\0")
     lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, sampled_ns, 40)
     lane = (lane + struct.pack("<8Q", 0, 0, 0, loop_polls, ofi_polls, 0, 0, 0)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)

@@ -5,7 +5,8 @@
  *
  *     ticks_driver ROOT JOB STEP fast|slow [SEGMENT|- [killed]]
  *
- * $CSV: the step has csv=.
+ * $CSV: the step has csv=. $CHOICES, the step's own policy: ranks choose among "nap" and "off", which 1 and 2 are for;
+ * under the own policy "off" the step is not noted. $OFF: ranks that chose 2.
  */
 #include "spank/base/cleanup.h"
 #include "spank/node/sampler.h"
@@ -16,6 +17,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static struct choices choices = {
+        .programs = {.policy_count = 2},
+        .choice = {{.use = {"nap", "nap", "", "program"}}, {.use = {"off", "off", "", "program"}}}};
+static struct mpiwait_notes notes;
+
+static void choices_set(struct sampler_config *config)
+{
+	const char *own = getenv("CHOICES"), *off = getenv("OFF");
+
+	if (!own)
+		return;
+	snprintf(config->policy.asked, sizeof(config->policy.asked), "%s", own);
+	snprintf(config->policy.used, sizeof(config->policy.used), "%s", own);
+	strcpy(config->policy.by, "site");
+	config->is_unnoted = strcmp(own, "off") == 0;
+	config->choices = &choices;
+	config->notes = &notes;
+	notes.off[1] = off ? (uint32_t)strtoul(off, NULL, 10) : 0;
+}
 
 int main(int count, char *words[])
 {
@@ -31,6 +52,7 @@ int main(int count, char *words[])
 	config.job_id = (uint32_t)strtoul(words[2], NULL, 10);
 	config.step_id = (uint32_t)strtoul(words[3], NULL, 10);
 	config.fast = strcmp(words[4], "fast") == 0;
+	choices_set(&config);
 	if (sampler_start(&config, &sampler, &error)) {
 		fprintf(stderr, "%s\n", error.text);
 		return EXIT_FAILURE;

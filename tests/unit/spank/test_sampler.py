@@ -83,6 +83,40 @@ def test_without_a_rank_there_are_no_files(tmp_path: Path) -> None:
         assert csv_of(root) == ended
 
 
+OTHERS = "other programs of the step have other policies"
+NAP = {"asked": "nap", "used": "nap", "why": "", "by": "program"}
+OFF = {"asked": "off", "used": "off", "why": "", "by": "program"}
+OWN = {"asked": "yield", "used": "yield", "why": "", "by": "site"}
+CHOSEN = {  # the step's own policy, the ranks' choices, ranks that chose "off"; the step's policy, None: leaves nothing
+    "nobody has chosen": ("yield", [0, 0], 0, OWN),
+    "all have chosen": ("yield", [1, 1], 0, NAP),
+    "one of three": ("yield", [0, 0, 1], 0, OWN | {"why": OTHERS}),
+    "two of three": ("yield", [1, 0, 1], 0, NAP | {"why": OTHERS}),
+    "all chose off": ("yield", [], 3, OFF),
+    "off has no figures": ("yield", [1], 3, NAP | {"why": OTHERS}),
+    "a number that nobody offered": ("yield", [3, 16], 0, OWN),
+    "a number that cannot be": ("yield", [17, 2**32 - 1], 0, OWN),
+    "off, and nobody has chosen": ("off", [], 0, None),
+    "off, and so is every choice": ("off", [], 2, None),
+    "off, and a rank has chosen": ("off", [1], 0, NAP),
+}
+
+
+@pytest.mark.parametrize("what", CHOSEN)
+def test_the_policy_of_a_step_whose_ranks_choose(tmp_path: Path, what: str) -> None:
+    own, programs, off, policy = CHOSEN[what]
+    root, path = tmp_path / "run", tmp_path / "segment"
+    ranks = [slot(rank, len(programs), 2_000_000, program=number) for rank, number in enumerate(programs)]
+    path.write_bytes(segment(*ranks))
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP, now_s=NOW_S)
+    with Ticks(root, 7, 3, NO_POWERCAP, NOW_S, segment=path, CHOICES=own, OFF=str(off)):
+        pass
+    step = root / "c1/7/step.3.json"
+    assert step.exists() == (policy is not None)
+    if policy is not None:
+        assert json.loads(step.read_text())["policy"] == policy
+
+
 def csv_of(root: Path) -> str | None:
     step: dict[str, str] = json.loads((root / "c1/7/step.3.json").read_text())
     return step.get("csv")

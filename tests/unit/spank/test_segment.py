@@ -55,6 +55,12 @@ def test_what_was_forecast_and_what_was_allowed(tmp_path: Path) -> None:
     assert read_slots(tmp_path, segment(of_many))["forecast"]["allowed_us"] == 12_000
 
 
+def test_a_number_of_a_policy_that_cannot_be_is_doubtful(tmp_path: Path) -> None:
+    ranks = [slot(rank, 4, 10**6, start=1, end=10**9, program=number)
+             for rank, number in enumerate((0, 16, 17, 2**32 - 1))]
+    assert read_slots(tmp_path, segment(*ranks))["doubtful"] == 2
+
+
 def test_what_other_threads_used_is_summed_and_bounded(tmp_path: Path) -> None:
     """Three cores' worth in a sampled second of either rank; and what no machine has CPUs for."""
     ranks = [slot(rank, 2, 10**9, start=1, end=10**9, sampled_ns=10**9, threads_ns=3 * 10**9) for rank in (0, 1)]
