@@ -59,15 +59,15 @@ void client_forget_outer_job(void)
 	unsetenv("SLURM_SPANK_" CLIENT_OPTION_VARIABLE); /* the same for prolog and epilog */
 }
 
-/* Reads the words of this process's command line into memory that stays. Returns their number, 0 if there are too many.
- */
-static int read_words(char *words[WORDS_MAX])
+/* Reads this process's command line. Returns the number of words, 0 if there are too many. *ret_words stays. */
+static int read_words(char *const **ret_words)
 {
-	static char text[TEXT_MAX];
+	static char text[TEXT_MAX], *words[WORDS_MAX];
 	cleanup_close int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
 	ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text));
 	int count = 0;
 
+	*ret_words = words;
 	if (length <= 0 || (size_t)length == sizeof(text))
 		return 0;
 	for (char *word = text; word < text + length; word += strlen(word) + 1) {
@@ -84,8 +84,8 @@ static int read_words(char *words[WORDS_MAX])
  */
 static bool command_may_follow(void)
 {
-	char *words[WORDS_MAX];
-	int count = spank_context() == S_CTX_LOCAL ? read_words(words) : 0;
+	char *const *words = NULL;
+	int count = spank_context() == S_CTX_LOCAL ? read_words(&words) : 0;
 
 	for (int i = optind; i < count; i++)
 		if (words[i][0] != '-')
@@ -138,8 +138,8 @@ static void print_program(const struct site *site, const struct programs *progra
 void client_help_program(const struct site *site)
 {
 	cleanup_free struct programs *programs = malloc(sizeof(*programs));
-	char *words[WORDS_MAX];
-	int count = read_words(words);
+	char *const *words;
+	int count = read_words(&words);
 	struct error error = {""};
 
 	if (site_is_switched_off(site))

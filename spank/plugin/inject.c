@@ -329,6 +329,7 @@ enum inject_hindrance inject_task(spank_t spank, const struct job *job, const st
 	cleanup_free char *others = NULL;
 	const char *library, *choices, *program = "";
 	char name[INJECT_NAME_MAX], **words = NULL;
+	enum inject_hindrance hindrance;
 	enum inject_naming naming;
 	bool settled;
 	int count = 0, rc = task_clean(spank, &others, error);
@@ -354,7 +355,8 @@ enum inject_hindrance inject_task(spank_t spank, const struct job *job, const st
 	csv_set(spank, injection);
 	threads_set(spank, injection, program);
 	sanitizer_set(spank);
-	if (naming == INJECT_PATH && access(MPIWAIT_LIBRARY, R_OK) < 0)
+	hindrance = program_note(spank, injection, program);
+	if (hindrance == INJECT_NO_HINDRANCE && naming == INJECT_PATH && access(MPIWAIT_LIBRARY, R_OK) < 0)
 		return INJECT_HIDDEN;
-	return program_note(spank, injection, program);
+	return hindrance;
 }

@@ -89,9 +89,9 @@ void *apart_read(const char *path, apart_reader reader, size_t size)
 {
 	struct apart *apart = shared_map(sizeof(*apart));
 	void *found = apart ? shared_map(size) : NULL;
-	int result = found ? 0 : -errno;
+	int result = -ENOMEM;
 
-	if (!result) {
+	if (found) {
 		apart->found = found;
 		result = apart_run(path, reader, apart);
 	}

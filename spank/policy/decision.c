@@ -84,16 +84,50 @@ static const char *find_by_program(const struct site *site, const struct decisio
 
 /* Returns the source that holds, SOURCES for none. Only where no user's word holds, programs do. */
 static size_t find_source(const struct site *site, const struct decision_sources *sources, const char *texts[SOURCES],
-                          const struct policy_set *set, struct options *ret_options, struct choices **ret_choices,
-                          size_t *ret_end, struct error *error)
+                          const struct policy_set *set, struct decision *decision, size_t *ret_end, struct error *error)
 {
-	size_t picked = pick(texts, OPTION, PROGRAM, set, site, ret_options, error);
+	size_t picked = pick(texts, OPTION, PROGRAM, set, site, &decision->options, error);
 
 	if (picked < PROGRAM)
 		return picked;
 	if (sources->by_program && site->programs[0])
-		texts[PROGRAM] = find_by_program(site, sources, set, ret_choices, ret_end, error);
-	return pick(texts, PROGRAM, SOURCES, set, site, ret_options, error);
+		texts[PROGRAM] = find_by_program(site, sources, set, &decision->choices, ret_end, error);
+	return pick(texts, PROGRAM, SOURCES, set, site, &decision->options, error);
+}
+
+/* Keeps the choices that ranks may have, if there are any. */
+static void keep_choices(struct decision *decision, size_t end, bool acts, const struct policy_set *set,
+                         const struct site *site, const struct policy_support *support)
+{
+	if (decision->choices && !choices_settle(decision->choices, end, acts, set, site, support)) {
+		free(decision->choices);
+		decision->choices = NULL;
+	}
+}
+
+/* Decides. Returns 1 if the step runs under a policy, 0 if it does not. decision->choices are the caller's to free. */
+static int decide(const struct site *site, const struct decision_sources *sources, const char *texts[SOURCES],
+                  const struct policy_set *set, struct decision *decision, struct error *error)
+{
+	struct policy_support support;
+	const struct policy *policy;
+	size_t end = 0, picked = find_source(site, sources, texts, set, decision, &end, error);
+
+	if (picked == SOURCES)
+		return 0;
+	cpu_probe(&decision->cpu);
+	policy_probe(&decision->cpu, site->grant, &support);
+	policy = policy_resolve(set, decision->options.policy, &support, &decision->use);
+	if (!policy)
+		return 0;
+	snprintf(decision->text, sizeof(decision->text), "%s", texts[picked]);
+	snprintf(decision->use.by, sizeof(decision->use.by), "%s", author(texts, picked));
+	keep_choices(decision, end, policy->inject, set, site, &support);
+	decision->is_unnoted = !policy->inject && !off_is_noted(site, texts, decision->use.by);
+	decision->policy = *policy;
+	decision->policy.rungs &= support.rungs; /* ranks use only rungs that the host supports */
+	options_apply(&decision->options, site, &decision->policy);
+	return !decision->is_unnoted || decision->choices;
 }
 
 int decision_make(const struct site *site, const struct decision_sources *sources, struct decision *ret_decision,
@@ -101,12 +135,8 @@ int decision_make(const struct site *site, const struct decision_sources *source
 {
 	const char *texts[] = {sources->option, sources->environment, sources->job, NULL, site->default_policy};
 	cleanup_free struct policy_set *set = NULL;
-	cleanup_free struct choices *choices = NULL;
-	struct policy_support support;
-	const struct policy *policy;
 	struct decision decision = {.text = ""};
-	size_t picked, end = 0;
-	bool is_left_alone;
+	int holds;
 
 	if (site_is_switched_off(site) || nobody_asks(texts, sources->by_program && site->programs[0]))
 		return 0;
@@ -114,27 +144,10 @@ int decision_make(const struct site *site, const struct decision_sources *source
 	if (!set)
 		return error_set(error, -ENOMEM, "no memory for the policies");
 	policy_load_apart(site->policies, MPIWAIT_POLICIES, set, error);
-	picked = find_source(site, sources, texts, set, &decision.options, &choices, &end, error);
-	if (picked == SOURCES)
-		return 0;
-	cpu_probe(&decision.cpu);
-	policy_probe(&decision.cpu, site->grant, &support);
-	policy = policy_resolve(set, decision.options.policy, &support, &decision.use);
-	if (!policy)
-		return 0;
-	snprintf(decision.text, sizeof(decision.text), "%s", texts[picked]);
-	snprintf(decision.use.by, sizeof(decision.use.by), "%s", author(texts, picked));
-	is_left_alone = !policy->inject && !off_is_noted(site, texts, decision.use.by);
-	if (choices && choices_settle(choices, end, policy->inject, set, site, &support))
-		decision.choices = choices;
-	if (is_left_alone && !decision.choices)
-		return 0;
-	decision.is_unnoted = is_left_alone;
-	decision.policy = *policy;
-	decision.policy.rungs &= support.rungs; /* ranks use only rungs that the host supports */
-	options_apply(&decision.options, site, &decision.policy);
-	if (decision.choices)
-		take_pointer(choices);
-	*ret_decision = decision;
-	return 1;
+	holds = decide(site, sources, texts, set, &decision, error);
+	if (holds)
+		*ret_decision = decision;
+	else
+		free(decision.choices);
+	return holds;
 }
