@@ -110,6 +110,7 @@ static const char *const bad[] = {
         "v=1;rungs=nap|v=1;rungs=doze|other:1",
         "v=1;rungs=nap|rungs=none|wrf.exe:1",
         "v=1;rungs=nap|v=1;rungs=none;segment=210:1:2|wrf.exe:1",
+        "v=1;rungs=nap|v=1;rungs=none;segment=210:1:2|other:1",
         "v=1;rungs=nap|v=1;rungs=none;task=7|wrf.exe:1",
         "v=1;rungs=nap|v=1;rungs=none;notes=7:8|wrf.exe:1",
         "v=1;rungs=nap|v=1;rungs=pstate;cpufreq=lease:200:1:2|wrf.exe:1",
