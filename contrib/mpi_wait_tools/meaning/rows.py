@@ -195,6 +195,22 @@ def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Ro
     return sorted(rows.values(), key=lambda row: (*place(row), *ORDERS[order](row), row.name))
 
 
+def record_in(row: dict[str, str]) -> tuple[Record, str] | None:
+    """Returns the record in sacct's row, and the name of its field; None if there is none. Raises Refusal if no field
+    has one that can be read, and one has one that cannot."""
+    refusal = None
+    for key in RECORD_FIELDS:
+        try:
+            body = find_body(row.get(key, ""))
+            if body is not None:
+                return parse_record(body), key
+        except Refusal as problem:
+            refusal = problem
+    if refusal is not None:
+        raise refusal
+    return None
+
+
 def _number(text: str) -> int | None:
     return int(text) if text.isdigit() and len(text) < 13 else None
 
@@ -242,17 +258,15 @@ class Tally:
         if self.name and row["JobName"] != self.name:
             self.jobs -= 1
             return
-        body, broken = None, False
-        for key in RECORD_FIELDS:
-            try:
-                body = find_body(row.get(key, ""))
-                if body is not None:
-                    names = {"job": row["JobID"], "user": row["User"], "account": row["Account"]}
-                    self.uses.append(use_of(parse_record(body), {**names, "partition": row["Partition"]}, _run(row)))
-                    self._note(row)
-                    self.from_extra += key == "Extra"
-                    return
-            except Refusal:
-                broken = True
-        self.unreadable += broken
-        self.without += not broken
+        try:
+            found = record_in(row)
+        except Refusal:
+            self.unreadable += 1
+            return
+        if found is None:
+            self.without += 1
+            return
+        names = {"job": row["JobID"], "user": row["User"], "account": row["Account"]}
+        self.uses.append(use_of(found[0], {**names, "partition": row["Partition"]}, _run(row)))
+        self._note(row)
+        self.from_extra += found[1] == "Extra"

@@ -6,11 +6,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-from collections.abc import Iterator
 from typing import Any
 
-from ..jobs.sacct import DAY_S, DAYS_MAX, Filters, Period, me, moment, names, read_days
+from ..jobs.period import add_period_arguments, period_of, with_progress
+from ..jobs.sacct import Filters, Period, me, names, read_days
 from ..meaning.rows import GROUPS, ORDERS, Row, Run, Tally, rows_of
 from ..record.wait import Cost
 from ..text.output import Refusal, add_output_arguments, output_is_utf8, output_width, picture_path, wants_colour
@@ -39,8 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--order", choices=tuple(ORDERS), default="awake",
                         help="awake: energy spent waiting awake; threads: CPU time of ranks' other threads meanwhile; "
                              "saved: energy saved by sleeping, as measured")
-    parser.add_argument("--since", metavar="TIME", type=moment, help="12h, 7d, today, 2026-11-21 (default: 1d)")
-    parser.add_argument("--until", metavar="TIME", type=moment, help="the same (default: now)")
+    add_period_arguments(parser, "1d")
     parser.add_argument("--user", metavar="NAME,...", type=names, help="only these users' jobs")
     parser.add_argument("--mine", action="store_true", help="only your own jobs")
     parser.add_argument("--name", metavar="NAME", type=_name, help="the runs of the jobs of this name, as a trend")
@@ -52,40 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_arguments(parser, "all lines as JSON")
 
 
-def _period(arguments: argparse.Namespace) -> Period:
-    now = time.time()
-    until = arguments.until if arguments.until is not None else now
-    since = arguments.since if arguments.since is not None else until - DAY_S
-    if since >= until:
-        arguments.refuse_usage("--since is not before --until")
-    if until - since > DAYS_MAX * DAY_S:
-        arguments.refuse_usage(f"more than {DAYS_MAX} days")
-    return Period(since, until)
-
-
-def _days_with_progress(days: Iterator[Any], number: int, tally: Tally) -> Iterator[Any]:
-    """Passes the days on. While sacct is read, shows a progress bar on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield from days
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError:
-        yield from days
-        return
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("days, {task.fields[jobs]} jobs"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=number, jobs=0)
-        for day in days:
-            yield day
-            progress.update(task, advance=1, jobs=tally.jobs)
-
-
 def _read(period: Period, filters: Filters) -> Tally:
     tally = Tally()
     tally.name = filters.name
-    for day in _days_with_progress(read_days(period, filters), len(period.days()), tally):
+    for day in with_progress(read_days(period, filters), len(period.days()), lambda: tally.jobs):
         for row in day:
             tally.add(row)
     tally.tell_jobs_apart()
@@ -178,7 +146,7 @@ def _plot(path: str, name: str, period: Period, tally: Tally) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    filters, period = _filters(arguments), _period(arguments)
+    filters, period = _filters(arguments), period_of(arguments, 1)
     tally = _read(period, filters)
     rows = rows_of(tally.uses, arguments.by, arguments.order)
     if arguments.plot:
