@@ -5,7 +5,7 @@ _mpi_wait() {
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
 		words="report top try learn check --help --version"
-	elif [[ $before == --record || $before == --plot || $before == --html || $before == --exe || $before == --spool || $before == --state ]]; then
+	elif [[ $before == --record || $before == --plot || $before == --html || $before == --exe || $before == --spool || $before == --site || $before == --state ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		compopt -o filenames 2>/dev/null
 		return
@@ -20,9 +20,9 @@ _mpi_wait() {
 	elif [[ $before == --launcher ]]; then
 		words="srun mpirun mpiexec"
 	elif [[ $command == report ]]; then
-		words="--record --spool --duplicates --all-ranks --calls --plot --html --exe --csv --watch --once --brief --user --since --until --json --no-color --width --help"
+		words="--record --spool --site --duplicates --all-ranks --calls --plot --html --exe --csv --watch --once --brief --user --since --until --json --no-color --width --help"
 	elif [[ $command == top ]]; then
-		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --json --no-color --width --help"
+		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --site --json --no-color --width --help"
 	elif [[ $command == try ]]; then
 		words="--policies --rounds --budget --figure --more-is-better --allow --launcher --sbatch --show --new --state --plot --html --json --no-color --width --help"
 	elif [[ $command == learn ]]; then

@@ -10,8 +10,10 @@ from typing import Any
 
 from ..jobs.period import add_period_arguments, period_of, with_progress
 from ..jobs.sacct import Filters, Period, me, names, read_days
+from ..meaning.bill import Bill, bill_of
 from ..meaning.rows import GROUPS, ORDERS, Row, Run, Tally, rows_of
 from ..record.wait import Cost
+from ..site.tariff import Tariff, add_tariff_argument, tariff_of
 from ..text.output import Refusal, add_output_arguments, output_is_utf8, output_width, picture_path, wants_colour
 from ..text.units import rounded, safe
 
@@ -47,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--account", metavar="NAME,...", type=names, help="only these accounts' jobs")
     parser.add_argument("--partition", metavar="NAME,...", type=names, help="only these partitions' jobs")
     parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default: 20)")
+    add_tariff_argument(parser)
     add_output_arguments(parser, "all lines as JSON")
 
 
@@ -84,7 +87,12 @@ def _of_saving(row: Row) -> dict[str, Any]:
     }
 
 
-def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str, Any]:
+def _of_bill(row: Row, tariff: Tariff) -> dict[str, Any]:
+    bill = bill_of(tariff, row.billed_j) if row.unknown < row.jobs else Bill(None, None)
+    return {"price": rounded(bill.price), "currency": tariff.currency or None, "co2_g": rounded(bill.co2_g)}
+
+
+def _as_json(period: Period, by: str, tally: Tally, rows: list[Row], tariff: Tariff) -> dict[str, Any]:
     return {
         "version": 1,
         "since": round(period.since),
@@ -115,6 +123,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
                 "lost_s": rounded(row.lost_s),
                 **_of_cost(row.cost),
                 **_of_saving(row),
+                **_of_bill(row, tariff),
                 **(_of_run(row.run) if by == "job" else {}),
             }
             for row in rows
@@ -149,11 +158,12 @@ def run(arguments: argparse.Namespace) -> int:
     filters, period = _filters(arguments), period_of(arguments, 1)
     tally = _read(period, filters)
     rows = rows_of(tally.uses, arguments.by, arguments.order)
+    tariff = tariff_of(arguments)
     if arguments.plot:
         _plot(arguments.plot, arguments.name, period, tally)
         return 0
     if arguments.json:
-        print(json.dumps(_as_json(period, arguments.by, tally, rows), indent=2, allow_nan=False))
+        print(json.dumps(_as_json(period, arguments.by, tally, rows, tariff), indent=2, allow_nan=False))
         return 0
     try:
         from .view import show_top, show_trend
@@ -163,6 +173,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.name:
         text = show_trend(width, colour, utf8, period, arguments.name, arguments.limit, tally, rows)
     else:
-        text = show_top(width, colour, utf8, period, arguments, tally, rows)
+        text = show_top(width, colour, utf8, period, arguments, tally, rows, tariff)
     sys.stdout.write(text)
     return 0
