@@ -69,7 +69,8 @@ def _mind(gathered: Gathered, programs: Sequence[Program], left_out: int) -> Ite
                "an older release.")
     by_job_name = sum(program.by_job_name for program in programs)
     if by_job_name:
-        yield (f"{plural(by_job_name, 'job')} are known by the job's name alone: mpirun or a script started the ranks. "
+        are = "is" if by_job_name == 1 else "are"
+        yield (f"{plural(by_job_name, 'job')} {are} known by the job's name alone: mpirun or a script started the ranks. "
                "programs=FILE compares the names of programs.")
     if gathered.of_several:
         yield f"{plural(gathered.of_several, 'job')} ran several programs, and their records have the sum: left out."
