@@ -70,8 +70,8 @@ def _mind(gathered: Gathered, programs: Sequence[Program], left_out: int) -> Ite
     by_job_name = sum(program.by_job_name for program in programs)
     if by_job_name:
         are = "is" if by_job_name == 1 else "are"
-        yield (f"{plural(by_job_name, 'job')} {are} known by the job's name alone: mpirun or a script started the ranks. "
-               "programs=FILE compares the names of programs.")
+        yield (f"{plural(by_job_name, 'job')} {are} known by the job's name alone: mpirun or a script started the "
+               "ranks. programs=FILE compares the names of programs.")
     if gathered.of_several:
         yield f"{plural(gathered.of_several, 'job')} ran several programs, and their records have the sum: left out."
     if left_out:

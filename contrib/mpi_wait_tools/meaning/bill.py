@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..record.energy import Energy
 from ..record.record import Record, Step
 from ..site.tariff import Tariff
-from ..text.units import digits, scaled
+from ..text.units import digits, plural, scaled
 from .cost import saving_of
 
 JOULES_PER_KWH = 3.6e6
@@ -92,10 +92,11 @@ def job_bill(tariff: Tariff, record: Record, step: Step | None) -> JobBill | Non
     return None if used.is_empty else JobBill(used, None if saved is None else bill_of(tariff, saved))
 
 
-def _scope(energy: Energy, step: Step | None) -> str:
+def _scope(record: Record, energy: Energy, step: Step | None) -> str:
     """Names what the bill is of, unless that is all energy of whole nodes."""
-    words = "" if energy.scope == "node" else " for the job's GPUs alone" if energy.scope == "gpus" else \
-        " for the job's share"
+    words = {"node": "", "gpus": " for the job's GPUs alone", "share": " for the job's share"}[energy.scope]
+    if energy.nodes is not None and energy.nodes < record.nodes_of:
+        words += f" on {energy.nodes} of {plural(record.nodes_of, 'node')}"
     with_gpus = step is None and energy.gpu_joules is not None and energy.scope != "gpus"
     words += ", with its GPUs" if with_gpus else ""
     return words + (", without GPUs that were not counted" if energy.lacks_gpus else "")
@@ -107,7 +108,7 @@ def bill_line(tariff: Tariff, record: Record, step: Step | None = None) -> str:
     bill = job_bill(tariff, record, step)
     if bill is None or record.energy is None:
         return ""
-    line = f"{bill_words(tariff, bill.used)}{_scope(record.energy, step)}, {made_of(tariff)}"
+    line = f"{bill_words(tariff, bill.used)}{_scope(record, record.energy, step)}, {made_of(tariff)}"
     return line + (f"; sleeping saved {bill_words(tariff, bill.saved)}" if bill.saved is not None else "")
 
 

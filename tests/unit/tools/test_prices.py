@@ -61,6 +61,7 @@ def line(record: dict[str, Any], **figures: Any) -> str:
     (used(10, saved=SAVED), f"3.25 EUR, 4.55 kg CO2, {MADE_OF}; sleeping saved 0.361 EUR, 506 g CO2"),
     (used(10, saved={**SAVED, "percent": 0.5}), f"3.25 EUR, 4.55 kg CO2, {MADE_OF}"),
     (used(10, gpus=GPUS, gpu_joules=10 * KWH), "6.50 EUR, 9.10 kg CO2, with its GPUs"),
+    (used(10, nodes=1), "3.25 EUR, 4.55 kg CO2 on 1 of 2 nodes"),
     (used(10, not_counted=["gpus"]), "3.25 EUR, 4.55 kg CO2, without GPUs that were not counted"),
 ])
 def test_the_line_of_a_report(record: dict[str, Any], words: str) -> None:
@@ -248,3 +249,7 @@ def test_check_reads_the_file(machine: Machine) -> None:
 def test_check_warns_of_a_file_that_reports_cannot_use(machine: Machine, text: str, mode: int, what: str) -> None:
     status, said = finding(machine, text, mode)
     assert status == "WARN" and what in said
+
+
+def test_brief_has_no_prices(report: Report) -> None:
+    assert "--brief shows no prices" in refused(report("--brief", *site(report)), status=2)
