@@ -109,6 +109,18 @@ def make_site(seed: int) -> Site:
     return Site(rows, {made.name: made.right for made in programs})
 
 
+def shaded(site: Site, shift: float, user: str = "mallory") -> list[dict[str, str]]:
+    """Returns records that one user forged with care: near enough to the truth not to be left out, and beyond the
+    limits. shift: by how many percent points the cost is wrong; the saving is wrong by twice as many."""
+    rows: list[dict[str, str]] = []
+    for name, right in site.right.items():
+        of_off, of_on = (1 - shift, 1 + 2 * shift, "nap"), (0.3 + shift, 8 - 2 * shift, right)
+        cost, saved, policy = of_off if right == "off" else of_on
+        record = record_of(policy, 0.1, (cost, 0.1, 10**6), (saved, 0.2))
+        rows += [row_of(600_000 + len(rows) + job, user, name, record) for job in range(30) if right != "try"]
+    return rows
+
+
 def forged(site: Site, jobs: int, user: str = "mallory") -> list[dict[str, str]]:
     """Returns records that one user forged for each program of a site, so that they say the contrary of the truth with
     the narrowest intervals."""

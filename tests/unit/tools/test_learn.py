@@ -14,7 +14,7 @@ from mpi_wait_tools.meaning.pooling import Vote, over_jobs, over_users
 from mpi_wait_tools.meaning.programs import Fact, Law, Program, judge, judged
 
 from tests.lib.doubles.report_double import Report, make_record, refused, shown
-from tests.lib.made_up_sites import forged, make_site, record_of, row_of
+from tests.lib.made_up_sites import forged, make_site, record_of, row_of, shaded
 
 SITES = 20
 LAW = Law()
@@ -42,6 +42,15 @@ def test_hundreds_of_forged_records_of_one_user_change_no_verdict(seed: int) -> 
     false = forged(site, 60)
     assert len(false) > 500
     assert verdicts_of(site.rows + false) == verdicts_of(site.rows)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_forgery_with_care_turns_no_verdict_into_another(seed: int) -> None:
+    site = make_site(seed)
+    honest = verdicts_of(site.rows)
+    for shift in (0.5, 1.0, 2.0, 3.0):
+        found = verdicts_of(site.rows + shaded(site, shift))
+        assert all(found[name] in (policy, "try") for name, policy in honest.items()), (shift, found)
 
 
 def test_a_forger_alone_gets_no_verdict() -> None:
