@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -23,7 +24,7 @@
 /* Characters of a name: none that separates the parts of MPI_WAIT_CONFIG. */
 #define NAME JSON_LETTERS JSON_DIGITS "._+@%-"
 
-#define BEYOND "(a base name: letters, digits and ._+@%%-, under " TEXT(CONFIG_PROGRAM_MAX) " bytes)"
+#define NAME_RULE "(a base name: letters, digits and ._+@%%-, under " TEXT(CONFIG_PROGRAM_MAX) " bytes)"
 
 /* Checks that a value is a list of 1 to `most` elements. */
 static int list_check(const json_t *value, const char *key, size_t most, struct error *error)
@@ -102,7 +103,7 @@ static int name_put(struct programs *programs, const json_t *value, uint32_t pol
 	if (programs->name_count == PROGRAMS_NAMES_MAX)
 		return error_set(error, -EINVAL, "more than %d names in all", PROGRAMS_NAMES_MAX);
 	if (!text_of(value, name->pattern, sizeof(name->pattern), NAME "*?") || !text[0])
-		return error_set(error, -EINVAL, "name '%.80s' is not a pattern with * and ? " BEYOND,
+		return error_set(error, -EINVAL, "name '%.80s' is not a pattern with * and ? " NAME_RULE,
 		                 text ? text : "that is no string");
 	name->policy = policy;
 	programs->name_count++;
@@ -158,7 +159,7 @@ static int wrappers_read(const json_t *value, const struct key *key, void *field
 		if (rc < 0)
 			return rc;
 		if (!text_of(name, wrapper, CONFIG_PROGRAM_MAX, NAME) || !text[0])
-			return error_set(error, -EINVAL, "wrapper '%.80s' is not a name " BEYOND,
+			return error_set(error, -EINVAL, "wrapper '%.80s' is not a name " NAME_RULE,
 			                 text ? text : "that is no string");
 		programs->wrapper_count++;
 	}
@@ -242,6 +243,8 @@ int programs_load(const char *path, struct programs *ret_programs, struct error 
 
 int programs_find(const struct programs *programs, const char *program)
 {
+	if (strnlen(program, NAME_MAX + 1) > NAME_MAX)
+		return -1; /* no file has such a name */
 	for (size_t i = 0; i < programs->name_count; i++)
 		if (program_name_matches(programs->name[i].pattern, strlen(programs->name[i].pattern), program))
 			return (int)i;

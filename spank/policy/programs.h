@@ -51,5 +51,5 @@ int programs_read(const char *path, struct programs *ret_programs, struct error 
 /* As programs_read, by another process, which is given two seconds (apart.h). */
 int programs_load(const char *path, struct programs *ret_programs, struct error *error);
 
-/* Returns the index of the first name that matches a program's base name, -1: none does. */
+/* Returns the index of the first name that matches a program's base name; -1: none does, or it is no file's name. */
 int programs_find(const struct programs *programs, const char *program);

@@ -6,8 +6,9 @@
 #include "spank/base/json.h"
 #include "spank/base/text.h"
 
-#define DEPTH_MAX 8  /* wrappers of wrappers */
-#define WORDS_MAX 64 /* words of a shell's text */
+#define DEPTH_MAX  8    /* wrappers of wrappers */
+#define WORDS_MAX  64   /* words of a shell's text */
+#define LOOKED_MAX 1024 /* words of a command line that are looked at */
 
 /* A wrapper: WRAPPER [SUBCOMMAND] [OPTION...] [ARGUMENT...] PROGRAM... Options stand in lists with blanks. */
 struct wrapper {
@@ -256,7 +257,7 @@ const char *wrappers_program(int count, char *const words[], const struct progra
                              char buffer[WRAPPERS_TEXT_MAX])
 {
 	static const struct wrapper of_site = {.flags = "", .valued = ""};
-	struct line line = {count, words};
+	struct line line = {count < LOOKED_MAX ? count : LOOKED_MAX, words};
 	char *shell_words[WORDS_MAX];
 	bool in_shell = false;
 

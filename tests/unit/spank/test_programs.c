@@ -61,6 +61,18 @@ static void patterns_match_whole_names(void)
 	}
 }
 
+static void names_that_no_file_has_match_nothing(void)
+{
+	static char name[257];
+
+	programs.name_count = 1;
+	strcpy(programs.name[0].pattern, "*");
+	memset(name, 'a', 256);
+	CHECK(programs_find(&programs, name) == -1);
+	name[255] = '\0';
+	CHECK(programs_find(&programs, name) == 0);
+}
+
 static void refuses(void)
 {
 	static const struct {
@@ -181,6 +193,7 @@ int main(void)
 {
 	the_first_name_wins();
 	patterns_match_whole_names();
+	names_that_no_file_has_match_nothing();
 	refuses();
 	bounds_hold();
 	files_are_named();

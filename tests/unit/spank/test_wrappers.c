@@ -4,6 +4,7 @@
 #include "tests/lib/check.h"
 
 #define WORDS_MAX 64
+#define MANY      2000
 
 /* Words of a command line with '|' between them, and the program's word; NULL: not certain. */
 static const struct {
@@ -76,20 +77,28 @@ static const struct {
 
 int main(void)
 {
+	static char *many[MANY], text[WRAPPERS_TEXT_MAX];
 	static struct programs programs = {.wrapper_count = 1, .wrapper = {"my_wrapper"}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char text[256], buffer[WRAPPERS_TEXT_MAX], *words[WORDS_MAX], *rest = text;
+		char copy[256], buffer[WRAPPERS_TEXT_MAX], *words[WORDS_MAX], *rest = copy;
 		const char *program;
 		int count = 0;
 
-		strcpy(text, cases[i].line);
-		while (text[0] && (words[count] = strsep(&rest, "|")))
+		strcpy(copy, cases[i].line);
+		while (copy[0] && (words[count] = strsep(&rest, "|")))
 			count++;
 		program = wrappers_program(count, words, &programs, buffer);
 		EXPECT(program ? cases[i].program && strcmp(program, cases[i].program) == 0 : !cases[i].program,
 		       "%s gives %s", cases[i].line, program ? program : "nothing");
 	}
+	for (int i = 0; i < MANY; i++)
+		many[i] = i ? "A=1" : "env";
+	many[1020] = "a";
+	CHECK(wrappers_program(MANY, many, &programs, text) == many[1020]);
+	many[1020] = "A=1";
+	many[MANY - 1] = "a";
+	CHECK(!wrappers_program(MANY, many, &programs, text));
 	CHECK(strcmp(wrappers_base_name("/opt/a/wrf.exe"), "wrf.exe") == 0);
 	CHECK(strcmp(wrappers_base_name("wrf.exe"), "wrf.exe") == 0);
 	return CHECK_RESULT;
