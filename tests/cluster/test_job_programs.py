@@ -94,7 +94,6 @@ def test_a_binary_with_a_name_is_told_no_others(by_program: Cluster, programs: s
     assert "off=1" in seen["cp2k_shell"] and "|wrf.exe:1,vasp_*:1,lmp*:2,cp2k:3,run*:3" in seen["cp2k_shell"]
 
 
-@pytest.mark.release
 def test_the_ranks_of_mpirun_choose(by_program: Cluster, programs: str) -> None:
     words = " ".join(WORDS)
     one, mixed, off = (
