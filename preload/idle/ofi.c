@@ -424,7 +424,8 @@ __asm__(".symver ofi_fabric2, fi_fabric2@@FABRIC_1.8");
 /* Returns true if both tables are of one library: the provider put another of its own tables into the object. */
 static bool table_is_the_providers(const struct taken *entry, const struct fabric_table *table)
 {
-	return table_is_known(table, least_bytes[entry->kind]) && next_is_alike(table, entry->original[FABRIC_OWN]);
+	return table_is_known(table, least_bytes[entry->kind]) &&
+	       next_in_same_object(table, entry->original[FABRIC_OWN]);
 }
 
 /*

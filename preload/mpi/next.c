@@ -211,7 +211,7 @@ void *next_versioned(const char *name, const char *version, const void *caller)
 		scope = loader->open(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	if (scope)
 		symbol = versioned_symbol(loader, scope, name, version);
-	return symbol && !next_is_alike(symbol, next_table) ? symbol : NULL;
+	return symbol && !next_in_same_object(symbol, next_table) ? symbol : NULL;
 }
 
 bool next_defines(const void *function, const char *name)
@@ -222,7 +222,7 @@ bool next_defines(const void *function, const char *name)
 	return definition_object((uintptr_t)function, &object) && object_find_any(&object, &wanted);
 }
 
-bool next_is_alike(const void *one, const void *other)
+bool next_in_same_object(const void *one, const void *other)
 {
 	struct object first, second;
 

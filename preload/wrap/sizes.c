@@ -91,7 +91,7 @@ static uint64_t array_bytes(const struct call_shape *shape, const struct call_me
                             const uintptr_t *arguments)
 {
 	const void *counts = (const void *)arguments[message->count], *types = (const void *)arguments[message->type];
-	int lengths[CALL_GROUPS_MAX] = {0, 0};
+	int lengths[CALL_MESSAGES_MAX] = {0, 0};
 	uint64_t bytes = 0;
 	int64_t sum = 0;
 
@@ -111,7 +111,7 @@ static uint64_t array_bytes(const struct call_shape *shape, const struct call_me
 /* Returns the number of ranks to which the same count goes. */
 static uint64_t times(const struct call_shape *shape, const uintptr_t *arguments)
 {
-	int lengths[CALL_GROUPS_MAX] = {0, 0};
+	int lengths[CALL_MESSAGES_MAX] = {0, 0};
 
 	if (shape->volume != VOLUME_EACH && shape->volume != VOLUME_LOCAL && shape->volume != VOLUME_NEIGHBOR_EACH)
 		return 1;
