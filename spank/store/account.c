@@ -93,6 +93,7 @@ static char **field_of(slurmdb_job_rec_t *job, size_t field)
 	return (char **)((char *)job + field_offsets[field]);
 }
 
+/* Has slurmdbd change the row's field and energy, but does not commit. Returns 0 or -EPROTO. */
 static int row_modify(struct account *account, struct query *query, size_t field, char *text, double joules,
                       struct error *error)
 {
@@ -119,6 +120,7 @@ static int row_modify(struct account *account, struct query *query, size_t field
 	return count == 1 ? 0 : error_set(error, -EPROTO, "slurmdbd modified %d rows instead of one", count);
 }
 
+/* Commits, and reads the row again, since slurmdbd may have lost the change. Returns 0 or -EPROTO. */
 static int row_commit(struct account *account, struct query *query, size_t field, const char *text, struct error *error)
 {
 	__attribute__((cleanup(row_free))) struct row row = {0};

@@ -125,16 +125,19 @@ static bool fits(const struct account_run *run, const slurmdb_job_rec_t *job)
 	return job->start <= run->begun + 1 && (job->end == 0 || job->end > run->begun || job->start + 1 >= run->begun);
 }
 
+/* Returns true if the run has ended so long ago that slurmdbd must know of it. */
 static bool is_over(const struct account_run *run)
 {
 	return run->end + OVER_S < time(NULL);
 }
 
+/* Returns true if the run is over for long and the row lasted as long as the run. */
 static bool lasted(const struct account_run *run, const slurmdb_job_rec_t *job)
 {
 	return job->end > 0 && is_over(run) && distance(job->end - job->start, run->end - run->begun) <= TOLERANCE_S;
 }
 
+/* Returns true if the row fulfils that condition. */
 static bool is_believed(const struct account_run *run, enum belief belief, const slurmdb_job_rec_t *job)
 {
 	if (job->jobid != run->job_id)

@@ -177,6 +177,7 @@ static const struct record_node *array_node(const struct job_entries *entries)
 	return entries->node[0];
 }
 
+/* Stores the record in slurmdbd, over *account, which is opened if it is NULL. Returns as account_store. */
 static int account_add(struct account **account, const struct job_files *files, const struct record *record,
                        struct error *error)
 {
@@ -230,6 +231,7 @@ static int sink_add(struct account **account, const struct job_files *files, str
 	                                                  : account_add(account, files, &record, error);
 }
 
+/* Returns true if the job may be stored although nodes may be missing. */
 static bool is_acceptable(const struct job_files *files, enum store_accept accept)
 {
 	if (is_complete(&files->entries) || files->spool->shared < 0 || accept == STORE_ANY)

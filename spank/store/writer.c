@@ -88,6 +88,7 @@ static void line_log(struct writer *writer, const char *text)
 		log_error("%s", text);
 }
 
+/* Logs how many records were left for the sweep, and how many lines about them were left out. */
 static void lines_end(struct writer *writer)
 {
 	if (writer->left > 0)
@@ -123,6 +124,7 @@ static int round_store(struct writer *writer, const char *key, enum store_accept
 	return result;
 }
 
+/* Ends a round of jobs: closes the connection to slurmdbd and gives its permit back. */
 static void round_end(struct writer *writer)
 {
 	account_close(writer->account);
@@ -448,6 +450,7 @@ static int writer_end(struct writer *writer)
 	return writer->result;
 }
 
+/* Returns true if the outbox has records that the writer does not know yet. */
 static bool more_came(struct writer *writer)
 {
 	return !writer->starved && outbox_read(writer, outbox_has_new) > 0;
@@ -618,6 +621,7 @@ static int sweep_gather(struct writer *writer)
 	return result;
 }
 
+/* Stores each job that the sweep finds, in one round. Returns 0, WRITER_LEFT or -errno. */
 static int sweep_once(struct writer *writer, struct error *error)
 {
 	int result = sweep_gather(writer);
