@@ -30,7 +30,7 @@ static uint64_t look_at(const struct plan *plan, uint64_t now_ns)
 	return now_ns < plan->looks.from_ns ? 1 : plan->looks.number + 2;
 }
 
-void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns)
+void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns)
 {
 	plan->forecasts = forecasts && plan->forecast;
 	plan->slept = false;
@@ -42,10 +42,11 @@ void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts
 	}
 	account_resume(&plan->account, looks_turn_ns(&plan->looks), now_ns, real_ns);
 	if (plan->forecast)
-		forecast_open(plan->forecast, site, number, now_ns);
+		forecast_open(plan->forecast, call, number, now_ns);
 	plan->look = look_at(plan, now_ns);
 }
 
+/* Returns true if the account compares the open call: its usual period is known. */
 static bool is_compared(const struct plan *plan)
 {
 	return plan->forecasts && plan->forecast->entry && account_knows(&plan->forecast->entry->periods);

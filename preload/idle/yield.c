@@ -41,7 +41,7 @@ static bool must_yield(const struct wait *wait)
  */
 static __attribute__((noinline)) int mpi_idle_poll(struct wait *wait)
 {
-	if (++wait->polls >= WAIT_FREE_POLLS && wait_lets_look(wait, MPIWAIT_HOOK_YIELD) &&
+	if (++wait->polls >= WAIT_FREE_POLLS && wait_may_read_clock(wait, MPIWAIT_HOOK_YIELD) &&
 	    wait_idle(wait, MPIWAIT_HOOK_YIELD))
 		return 0;
 	if (wait->kind == CALL_WAIT && process.policy.rungs != 0)

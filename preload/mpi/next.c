@@ -306,8 +306,8 @@ void *next_find(size_t index)
 {
 	if (!__atomic_load_n(&mpi.found, __ATOMIC_ACQUIRE))
 		next_resolve();
-	if (next_look(index))
-		return next_look(index);
+	if (next_known(index))
+		return next_known(index);
 	return forward_tool(index) ? forward_tool(index) : (void *)absent;
 }
 

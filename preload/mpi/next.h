@@ -27,11 +27,11 @@ extern void *next_table[CALL_ROWS * CALL_NAMES];
  */
 void next_resolve(void);
 
-/* Looks up the next function, a tool's too: the slow way of next_get. */
+/* Returns the next function, a tool's too, and looks all of them up if necessary. Never NULL. */
 void *next_find(size_t index);
 
-/* Returns the next function, NULL if it was not looked up yet or is a tool's. */
-static inline void *next_look(size_t index)
+/* Returns the next function if it is in next_table; NULL if it was not looked up yet or is a tool's. */
+static inline void *next_known(size_t index)
 {
 	return __atomic_load_n(&next_table[index], __ATOMIC_RELAXED);
 }
@@ -39,7 +39,7 @@ static inline void *next_look(size_t index)
 /* Returns the next function, which is looked up if necessary. */
 static inline void *next_get(size_t index)
 {
-	void *next = next_look(index);
+	void *next = next_known(index);
 
 	return __builtin_expect(next != NULL, 1) ? next : next_find(index);
 }

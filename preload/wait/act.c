@@ -15,6 +15,7 @@
 #define CLOCK_BACK_NS   UINT64_C(1000000) /* time until a core at its lowest frequency runs at full speed again */
 #define PROBE_EVERY     16 /* one wait in so many probes: a yield costs 0.25 us, a missed shared core far more */
 
+/* Learns, from how long a yield has taken, if others want the core. */
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
 {
 	if (actual_ns > WAIT_SLICE_NS)
@@ -143,6 +144,7 @@ bool wait_is_shared(const struct wait *wait)
 	return process.config.shared || wait->shared_credit > 0 || wait->last_ns < wait->shared_ns;
 }
 
+/* Returns the action that polls again at once. It yields if others want the core. */
 static struct ladder_action action_poll(const struct wait *wait)
 {
 	bool shared = wait_is_shared(wait);
@@ -281,6 +283,7 @@ static void action_learn(struct wait *wait, struct ladder_action action, enum ch
 		shared_learn(wait, actual_ns);
 }
 
+/* Takes the action that is due after this idle poll, and learns from it. */
 static void act(struct wait *wait, uint32_t hook)
 {
 	uint64_t began_ns = wait->last_ns, now_ns;

@@ -71,6 +71,10 @@ static void site_fill(struct mpiwait_site *site, uint32_t row, uintptr_t address
 	__atomic_store_n(&site->module, number, __ATOMIC_RELEASE);
 }
 
+/*
+ * Returns the entry of a callsite, an MPI function (row) and the address behind its call. Claims a free entry for a new
+ * one; if the table is full, returns the entry that all others share.
+ */
 static struct mpiwait_site *site_at(uint32_t row, uintptr_t address)
 {
 	struct mpiwait_site *table = process.slot->sites.site;
