@@ -49,8 +49,7 @@ static void sum_store(const struct budget *budget)
 		files_write_json(budget->node, SUM_FILE, 0600, json, false);
 }
 
-/* Returns a hundredth of the file system, but at least 16 MiB and at most 256 MiB. */
-/* Returns how many bytes the outbox may take: a hundredth of its file system, within bounds. */
+/* Returns how many bytes the outbox may take: a hundredth of its file system, but 16 MiB to 256 MiB. */
 static uint64_t outbox_most(int outbox)
 {
 	struct statvfs system;
