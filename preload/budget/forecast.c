@@ -192,7 +192,7 @@ static uint32_t least(const struct forecast_ends *ends)
 	return least;
 }
 
-/* Returns how far the ends lie apart, without the latest one of them. */
+/* Returns how far the ends lie apart, from the earliest to the second latest: one end may be an outlier. */
 static uint32_t spread(const struct forecast_ends *ends)
 {
 	uint32_t most = 0, second = 0;

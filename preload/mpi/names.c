@@ -278,8 +278,8 @@ void names_settle(bool acts)
 }
 
 /*
- * Shows the functions of an MPI that has been loaded. With two MPIs, none is shown: a program that loads both unseen
- * means the one or the other, and finds it if nothing stands before it.
+ * Shows the functions of an MPI that has been loaded. With two MPIs, none is shown: a program
+ * that loads both means one of them with each call, and gets that one if this library stands before neither.
  */
 static void loaded_check(void)
 {

@@ -81,8 +81,8 @@ static uint64_t lock_cap_ns(uint64_t waited_ns)
 	return share_ns > process.config.rma_ns ? share_ns : process.config.rma_ns;
 }
 
-/* The forecast's choice for one moment. */
-enum choice { CHOICE_NONE, CHOICE_NAP, CHOICE_BY_MESSAGE, CHOICE_REST };
+/* The forecast's choice for one moment. NONE: it leaves the choice to the ladder. */
+enum choice { CHOICE_NONE, CHOICE_NAP, CHOICE_BY_MESSAGE, CHOICE_POLL };
 
 enum mpiwait_rung wait_rung_timed(bool shared)
 {
@@ -123,8 +123,8 @@ static enum choice nap_choose(const struct wait *wait, const struct ladder_momen
  * Chooses what to do from the landing to the message. The core idles between two polls if it has an instruction for
  * that; if others want the core, the thread yields.
  */
-static enum choice rest_choose(const struct wait *wait, const struct ladder_moment *moment,
-                               struct ladder_action *ret_action)
+static enum choice pause_choose(const struct wait *wait, const struct ladder_moment *moment,
+                                struct ladder_action *ret_action)
 {
 	*ret_action =
 	        (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, moment->shared};
@@ -136,7 +136,7 @@ static enum choice rest_choose(const struct wait *wait, const struct ladder_mome
 		*ret_action = (struct ladder_action){i, LANDED_PAUSE_NS, LANDED_PAUSE_NS + latency->exit_ns, false};
 		break;
 	}
-	return CHOICE_REST;
+	return CHOICE_POLL;
 }
 
 bool wait_is_shared(const struct wait *wait)
@@ -167,12 +167,12 @@ static enum choice choose(struct wait *wait, struct ladder_moment *moment, struc
 	switch (step.advice) {
 	case PLAN_LOOK:
 		*ret_action = action_poll(wait);
-		return CHOICE_REST;
+		return CHOICE_POLL;
 	case PLAN_NAP:
 		return nap_choose(wait, moment, step, ret_action);
 	case PLAN_LANDED:
 		if (!event_serves(wait, moment) || wait->plan.outlasted_ns <= wait->origin_ns)
-			return rest_choose(wait, moment, ret_action);
+			return pause_choose(wait, moment, ret_action);
 		break;
 	case PLAN_LADDER:
 		break;

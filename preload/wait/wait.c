@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload/wait/site.h"
+#include "preload/wait/callsite.h"
 
 #define EVENT_BENCH_NS  UINT64_C(1000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
@@ -311,7 +311,7 @@ void wait_book(struct wait *wait, uint64_t wait_ns)
 	if (process_mode() & PROCESS_PROFILES)
 		phase_add(wait->lane, wait_ns);
 	if (process.config.sites)
-		site_add(wait->row, wait->caller, wait_ns);
+		callsite_add(wait->row, wait->caller, wait_ns);
 }
 
 void wait_close(struct wait *wait)

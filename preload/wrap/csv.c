@@ -340,15 +340,15 @@ static int directory_open(void)
 
 /*
  * Writes each file under a name that no other rank of the step uses, and renames all files when they are complete.
- * turn: number of this rank among those that have left MPI, which makes the names differ. Returns 0 or an errno.
+ * ordinal: number of this rank among those that have left MPI, which makes the names differ. Returns 0 or an errno.
  */
-static int tables_write(const struct segment_view *view, int directory, uint32_t turn)
+static int tables_write(const struct segment_view *view, int directory, uint32_t ordinal)
 {
 	char name[TABLES][NAME_BYTES], draft[TABLES][NAME_BYTES], end[16] = ".";
 	size_t count = ranks_find(view);
 	int error = 0;
 
-	*decimal_write(end + 1, turn) = '\0';
+	*decimal_write(end + 1, ordinal) = '\0';
 	for (size_t i = 0; i < TABLES; i++)
 		if (!name_make("", &tables[i], ".csv", name[i]) || !name_make(".", &tables[i], end, draft[i]))
 			return ENAMETOOLONG;
@@ -385,7 +385,7 @@ static enum mpiwait_csv outcome_of(int error)
 }
 
 /* Writes all files. Returns the outcome, for the segment's header. */
-static enum mpiwait_csv files_write(uint32_t turn)
+static enum mpiwait_csv files_write(uint32_t ordinal)
 {
 	struct segment_view view;
 	int directory, error;
@@ -393,7 +393,7 @@ static enum mpiwait_csv files_write(uint32_t turn)
 	if (!segment_view_open(&process.config, &view))
 		return MPIWAIT_CSV_FAILED;
 	directory = directory_open();
-	error = directory < 0 ? errno : tables_write(&view, directory, turn);
+	error = directory < 0 ? errno : tables_write(&view, directory, ordinal);
 	if (directory >= 0)
 		close(directory);
 	segment_view_close(&view);
@@ -429,13 +429,13 @@ void csv_rank_begins(void)
  * Writes the files as the last rank that leaves. Ranks that begin and leave meanwhile write too, and may have been
  * faster. So this rank writes again until none has left meanwhile, or another one is in MPI.
  */
-static void last_leaves(struct mpiwait_header *header, uint32_t turn)
+static void last_leaves(struct mpiwait_header *header, uint32_t ordinal)
 {
 	uint32_t seen;
 
 	for (int round = 0; round < (int)MPIWAIT_SLOTS_MAX; round++) {
 		seen = __atomic_load_n(&header->left, __ATOMIC_ACQUIRE);
-		__atomic_store_n(&header->csv, files_write(turn), __ATOMIC_RELEASE);
+		__atomic_store_n(&header->csv, files_write(ordinal), __ATOMIC_RELEASE);
 		if (__atomic_load_n(&header->left, __ATOMIC_ACQUIRE) == seen ||
 		    __atomic_load_n(&header->alive, __ATOMIC_ACQUIRE) > 0)
 			return;
@@ -445,13 +445,13 @@ static void last_leaves(struct mpiwait_header *header, uint32_t turn)
 void csv_rank_leaves(void)
 {
 	int saved = errno;
-	uint32_t turn;
+	uint32_t ordinal;
 
 	if (csv.owner == 0 || csv.owner != getpid())
 		return;
 	csv.owner = 0;
-	turn = __atomic_add_fetch(&csv.header->left, 1, __ATOMIC_ACQ_REL);
+	ordinal = __atomic_add_fetch(&csv.header->left, 1, __ATOMIC_ACQ_REL);
 	if (__atomic_sub_fetch(&csv.header->alive, 1, __ATOMIC_ACQ_REL) == 0)
-		last_leaves(csv.header, turn);
+		last_leaves(csv.header, ordinal);
 	errno = saved;
 }

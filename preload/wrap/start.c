@@ -19,8 +19,8 @@
 #include "preload/process/process.h"
 #include "preload/process/segment.h"
 #include "preload/rung/rung.h"
+#include "preload/wait/callsite.h"
 #include "preload/wait/presleep.h"
-#include "preload/wait/site.h"
 #include "preload/wait/wait.h"
 #include "preload/wrap/csv.h"
 #include "preload/wrap/prewait.h"
@@ -240,7 +240,7 @@ static void process_start(enum call_row row)
 		phase_start();
 	}
 	if (process.config.sites)
-		site_start();
+		callsite_start();
 	if (process.config.shared)
 		process_flag(MPIWAIT_FLAG_SHARED_CORES);
 	if (process.config.rungs & ~process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT)

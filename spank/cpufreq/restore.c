@@ -89,7 +89,7 @@ static enum whose whose_is(const struct target *target)
 	return now < use->low_khz ? HIDDEN : OTHERS;
 }
 
-/* Returns true if a limit is why the value found reads back otherwise than it was written. */
+/* Returns true if a limit of the kernel explains why the file shows another value than the one written: a lower one. */
 static bool is_limited(const struct target *target, const char *after)
 {
 	uint32_t khz;
@@ -97,7 +97,10 @@ static bool is_limited(const struct target *target, const char *after)
 	return cpufreq_khz_parse(after, &khz) && khz < target->change->use.high_khz;
 }
 
-/* Settles a HIDDEN value after the found one was written: if it reads as before, it is a cap; else writes it again. */
+/*
+ * Settles a HIDDEN value after the value found was written. If the file still shows the hidden value, a cap holds it
+ * down, and the value found applies when the cap ends. Otherwise somebody else had set it, and it is written again.
+ */
 static int hidden_settle(const struct target *target, const char *found, const char *after)
 {
 	if (strcmp(after, target->now) == 0) {

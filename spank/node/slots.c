@@ -111,7 +111,7 @@ int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_
 	return 0;
 }
 
-/* Reads the head of a slot, and if a rank has it its lanes and call sites. */
+/* Reads the head of a slot, and, if a rank has claimed the slot, its lanes and callsites too. Returns 0 or -errno. */
 static int slot_read(int segment, uint64_t offset, struct reading *at)
 {
 	struct mpiwait_slot *slot = &at->slot;

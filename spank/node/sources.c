@@ -27,7 +27,7 @@ static void use_powercap(struct sources *sources)
 	sources->has_window = sources->is_powercap = true;
 }
 
-/* Uses a source of meters, unless one of its meters vanished or did not go on. */
+/* Uses a source of meters, unless one of its meters is missing at the job's end, restarted, or was not updated. */
 static void use_meters(const struct state_job *job, const struct ending *ending, enum meter_source source,
                        struct sources *sources)
 {

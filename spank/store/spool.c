@@ -163,7 +163,10 @@ static size_t length_most(const json_t *json)
 	return node_short_most(count > 0 ? (uint32_t)count : 1);
 }
 
-/* Sets the key under which the record will lie, and changes *text to say so and to be no longer than it may be. */
+/*
+ * Sets the key under which the record will lie (key_find). Replaces *text if the record must then name another run, or
+ * is longer than it may be.
+ */
 static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], char **text, struct error *error)
 {
 	unsigned failures = memory_failures();
