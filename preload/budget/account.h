@@ -2,6 +2,15 @@
  * The account of a job: what its ranks' sleeping costs, as measured, and how much it may cost. Pure: times go in,
  * decisions come out. Each thread that waits keeps an account; all of them measure the same job.
  *
+ *     kind     the calls of one key (forecast.h): the same call, again and again
+ *     period   the time from one end of such a call to the next
+ *     look     a window of the nodes' clocks in which no rank sleeps; the window's number identifies it (looks.h)
+ *     charge   to book what a period, or a nap, has cost as loss
+ *     cut      to count a period as at most a quarter longer or shorter than usual
+ *     streak   charged periods in a row that were cut to the same side
+ *     pause    a time in which nobody sleeps, after a loss or a streak
+ *     try      the time from the opening, or from the end of a pause, to the next pause
+ *
  * The measure: a call that repeats has a period, the time from one of its ends to the next. The account adds up the
  * periods of calls in which sleeping was allowed, and takes off the periods of the same calls in looks
  * (contract/looks.h), in which no rank sleeps. The difference is what sleeping costs, whichever rank slept. Each period
@@ -44,7 +53,7 @@
 #define ACCOUNT_CUT     4          /* divisor of the usual period: a period counts at most this part beside it */
 
 struct account {
-	uint64_t opened_ns;
+	uint64_t opened_ns;    /* when the job began */
 	uint64_t slowdown_ppm; /* allowed slowdown; 0: the job has no account */
 	double spent_ns;       /* measured loss, plus what was charged by the clock */
 	double variance;       /* variance of the measured loss, in square nanoseconds; fades */
@@ -66,7 +75,7 @@ struct account {
 	uint64_t latest;  /* number of the latest of these looks */
 };
 
-/* The periods of one kind of call. All zero: no period is known. */
+/* The periods of one kind. All zero: no period is known. */
 struct account_periods {
 	double usual_ns;   /* mean period in looks */
 	double variance;   /* variance of one period, in square nanoseconds */
@@ -110,7 +119,10 @@ static inline bool account_strayed(const struct account_periods *periods)
 	return periods->strayed >= (int32_t)ACCOUNT_KNOWN || periods->strayed <= -(int32_t)ACCOUNT_KNOWN;
 }
 
-/* Returns true if this pause shall tell whether the program or its naps have changed the periods. */
+/*
+ * Returns true if this pause is to show whether the program or its naps have changed the periods: it began with a
+ * streak, or with a loss that may be an error of the measure.
+ */
 static inline bool account_doubts(const struct account *account, const struct account_periods *periods)
 {
 	return account->paused && (account->unsure || account_strayed(periods));
