@@ -252,6 +252,7 @@ static bool found_guard(size_t index, const char *name, void *found)
 	return forward_guard(index, name, found, name[0] == 'P' ? NULL : next_symbol(strcat(profiled, name)));
 }
 
+/* Looks up the four functions of a row. One that is missing becomes `missing`, which returns an MPI error code. */
 static void row_resolve(size_t row, void *missing)
 {
 	static const struct {

@@ -215,7 +215,7 @@ static void barrier_await(enum call_row row, bool large, const word *a)
 }
 
 /* Returns true if another tool behind us has a function of its own for MPI_X, so that MPI_X and PMPI_X differ. */
-static bool is_watched(enum call_row row)
+static bool has_tool(enum call_row row)
 {
 	size_t index = (size_t)row * CALL_NAMES;
 
@@ -234,7 +234,7 @@ int64_t prewait(enum call_row row, enum call_name name, const word *arguments)
 		requests_await(row, arguments);
 	} else if (row == ROW_Probe) {
 		loop_run(&loop);
-	} else if (!is_watched(row)) {
+	} else if (!has_tool(row)) {
 		loop.poll = poll_mprobe;
 		return row == ROW_Mprobe ? loop_run(&loop) : receive(row, large, arguments);
 	}

@@ -268,6 +268,7 @@ static int order(struct grant *grant, uint64_t most_ns, struct error *error)
 	return error_set(error, -ETIMEDOUT, "the lease's thread does not answer; the epilog restores what it holds");
 }
 
+/* Starts the broker's thread, which has the allotment from here on. Returns 0 or -errno. */
 static int serve(struct grant *grant, struct error *error)
 {
 	static const struct broker_calls calls = {call_lower, call_restore, call_expire, call_obey};

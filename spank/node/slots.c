@@ -459,6 +459,7 @@ static struct record_row call_row(size_t row, uint64_t first, uint64_t second, u
 	return call;
 }
 
+/* Returns "calls": the functions that waited or may wait. */
 static json_t *calls_to_json(const struct slots *slots)
 {
 	struct record_row other = {.most_rank = -1};
@@ -480,6 +481,7 @@ static json_t *calls_to_json(const struct slots *slots)
 	return calls;
 }
 
+/* Returns "profile": all functions that were called, with their bytes and sizes. */
 static json_t *profile_to_json(const struct slots *slots)
 {
 	json_t *profile = json_object();

@@ -333,6 +333,7 @@ static int entries_judge(struct job_files *files)
 	return result;
 }
 
+/* Reads all of the job's files into entries. A bad one is refused and named in the log. */
 static int files_read_all(struct job_files *files)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(files->spool);
