@@ -132,7 +132,7 @@ def _as_json(found: Found, lines: Lines) -> dict[str, Any]:
         answer["lines"] = {site.place: lines.place(site) for site in found.record.wait.sites if site.module}
     if found.step is not None:
         return {**answer, "step": found.step.id}
-    return {**answer, "advice": advice(found.record, ending_of(found.job))}
+    return {**answer, "advice": [one.line for one in advice(found.record, ending_of(found.job))]}
 
 
 def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> None:
