@@ -8,104 +8,17 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
-from ..jobs.found import Found, from_file, read_kept_of, site_spool
-from ..jobs.runs import Outlook, latest_runs, outlook_of, state_of
-from ..jobs.sacct import DAY_S, RECORD_FIELDS, Filters, Period, me, moment, names, read_days, read_named
-from ..meaning.advice import Ending
-from ..meaning.cost import cost_words, saved_words, saving_of
-from ..meaning.imbalance import imbalance_of
-from ..meaning.reading import energy_of, gpus_tail, kinds_of
-from ..record.energy import Saved
-from ..record.record import Record, find_body, parse_record
-from ..record.wait import Cost
+from ..jobs.found import from_file, site_spool
+from ..jobs.named import JOBS_MAX, jobs_named
+from ..jobs.runs import latest_runs
+from ..jobs.sacct import DAY_S, Filters, Period, me, moment, names, read_days, read_named
+from ..meaning.cost import cost_words, saved_words
+from ..meaning.line import Line, with_parts
 from ..text.output import Refusal, output_is_utf8, output_width, wants_colour
 from ..text.units import clock, percent, rounded, safe, scaled
-
-
-@dataclass(frozen=True)
-class Line:
-    """The figures of one job; None if not known or not worth a word."""
-
-    job: str
-    name: str
-    user: str
-    state: str
-    elapsed_s: float | None
-    policy: str = ""
-    wait: float | None = None  # waiting as a share of the ranks' time
-    asleep: float | None = None  # time asleep as a share of the waiting
-    lost: float | None = None  # loss to the imbalance as a share of the ranks' time
-    cost: Cost | None = None  # measured cost of sleeping, None also if too little was seen to tell
-    saved: Saved | None = None  # measured saving of sleeping
-    joules: float | None = None
-    energy_of: str = ""  # the parts of the node that joules counts
-    simulated: bool = False
-    why: str = ""  # a remark on the record, or the reason why there is none; "" for neither
-    submit: str = ""  # sacct's Submit, which identifies the job: another job may have the same number
-    may_come: bool = False  # the job has no record yet, but one may still come
-
-
-def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
-    """Returns the fields of Line that come from a record. `lost` is None if the job did not run to its end, or if nodes
-    are missing."""
-    wait, energy = record.wait, record.energy
-    imbalance = imbalance_of(record) if not ending.is_broken else None
-    simulated = energy is not None and energy.source == "simulated"
-    missing = gpus_tail(energy) if energy is not None else ""
-    why = [] if record.is_complete else [f"{record.nodes_reported} of {record.nodes_of} nodes"]
-    return {
-        "policy": record.policy.used,
-        "wait": wait.share if wait else None,
-        "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
-        "cost": wait.cost if wait is not None and wait.cost is not None and wait.cost.is_known else None,
-        "saved": saving_of(record),
-        "lost": imbalance.share if imbalance is not None and not imbalance.lone else None,
-        "joules": energy.joules if energy else None,
-        "energy_of": energy_of(record),
-        "simulated": simulated,
-        "why": ", ".join(why + [missing] * bool(missing) + ["simulated"] * simulated),
-    }
-
-
-def with_parts(lines: list[Line]) -> list[Line]:
-    """Returns lines. If their energies are not all of the same parts, each line names the parts of its own."""
-    if len(kinds_of(line.energy_of for line in lines)) < 2:
-        return lines
-    named = [(line, f"energy of {line.energy_of}") for line in lines]
-    return [replace(line, why=", ".join(filter(None, (line.why, words)))) if line.energy_of else line
-            for line, words in named]
-
-
-def line_of_file(found: Found) -> Line:
-    return Line(found.name, "", "", "", found.record.elapsed, **_of_record(found.record, Ending()))
-
-
-WHY_NONE = {Outlook.YET: "no record yet", Outlook.NEVER_RAN: "never ran", Outlook.NONE: "no record"}
-
-
-def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
-    """Returns the line of a job in sacct's row. If the row has no record, searches spool, unless that is ""."""
-    state, outlook = state_of(row), outlook_of(row, now)
-    elapsed = row["ElapsedRaw"]
-    has_run = outlook is not Outlook.NOT_RUN
-    seconds = float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 and has_run else None
-    facts = (row["JobID"], row["JobName"], row["User"], state, seconds)
-    ending, damaged = Ending(state, "+" in row["JobID"]), False
-    for field in (*RECORD_FIELDS, ""):
-        try:
-            text = row.get(field, "") if field else read_kept_of(spool, row) or ""
-            body = find_body(text)
-            if body is not None:
-                return Line(*facts, submit=row["Submit"], **_of_record(parse_record(body), ending))
-        except Refusal:
-            damaged = True
-    if damaged:
-        return Line(*facts, why="record not readable", submit=row["Submit"])
-    return Line(*facts, why=WHY_NONE.get(outlook, ""), submit=row["Submit"], may_come=outlook.may_come)
-
+from .lines import line_of_file, line_of_row
 
 # Columns that go if there is no room, in this order.
 DROPPED = ("name", "user", "asleep", "cost", "saved", "policy", "elapsed", "lost", "energy")
@@ -173,35 +86,6 @@ def show_brief(width: int, colour: bool, utf8: bool, lines: Sequence[Line], unkn
         canvas.blank()
         canvas.sentence("!", f"sacct knows no job {jobs}{more}.", "yellow")
     return written(canvas.lines(), utf8)
-
-
-JOBS_MAX = 1000
-_ONE = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,10}|\+[0-9]{1,5})?")
-_TASKS = re.compile(r"([1-9][0-9]{0,9})_\[([0-9,-]{1,200})\]")
-_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
-_LISTED = re.compile(r",(?![^\[]*\])")
-
-
-def jobs_named(text: str) -> list[str] | None:
-    """Parses "123", "123_4", "123_[1-4,7]", "123+1", and lists of these with commas. None if text is none of these, or
-    names too many jobs."""
-    found: list[str] = []
-    for word in _LISTED.split(text):
-        tasks = _TASKS.fullmatch(word)
-        if tasks is None:
-            if not _ONE.fullmatch(word):
-                return None
-            found.append(word)
-            continue
-        for part in tasks.group(2).split(","):
-            ends = _RANGE.fullmatch(part)
-            if ends is None:
-                return None
-            first, last = int(ends.group(1)), int(ends.group(2) or ends.group(1))
-            if last < first or last - first >= JOBS_MAX:
-                return None
-            found += [f"{tasks.group(1)}_{task}" for task in range(first, last + 1)]
-    return found if len(found) <= JOBS_MAX else None
 
 
 def _period(arguments: argparse.Namespace) -> Period:

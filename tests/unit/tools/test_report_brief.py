@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import pytest
-from mpi_wait_tools.report.brief import jobs_named
+from mpi_wait_tools.jobs.named import jobs_named
 
 from tests.lib.doubles.report_double import Report, make_record, make_row, refused, shown
 from tests.lib.recorded_jobs import JOBS, rows_of
