@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from .advice import Ending
 from .cost import saving_of
 from .imbalance import imbalance_of
 from .reading import energy_of, gpus_tail, kinds_of
+from .rows import JobUse, use_of
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,9 @@ class Line:
     why: str = ""  # a remark on the record, or the reason why there is none; "" for neither
     submit: str = ""  # sacct's Submit, which identifies the job: another job may have the same number
     may_come: bool = False  # the job has no record yet, but one may still come
+    raw: str = ""  # sacct's JobIDRaw, by which a task of an array may be asked for
+    ranks: int | None = None
+    use: JobUse | None = None  # the record's figures for sums, None without a record
 
 
 def of_record(record: Record, ending: Ending) -> dict[str, Any]:
@@ -47,6 +52,8 @@ def of_record(record: Record, ending: Ending) -> dict[str, Any]:
     why = [] if record.is_complete else [f"{record.nodes_reported} of {record.nodes_of} nodes"]
     return {
         "policy": record.policy.used,
+        "ranks": wait.ranks if wait else None,
+        "use": use_of(record, {}),
         "wait": wait.share if wait else None,
         "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
         "cost": wait.cost if wait is not None and wait.cost is not None and wait.cost.is_known else None,
@@ -55,8 +62,16 @@ def of_record(record: Record, ending: Ending) -> dict[str, Any]:
         "joules": energy.joules if energy else None,
         "energy_of": energy_of(record),
         "simulated": simulated,
-        "why": ", ".join(why + [missing] * bool(missing) + ["simulated"] * simulated),
+        "why": ", ".join(why + [missing] * bool(missing) + [SIMULATED] * simulated),
     }
+
+
+SIMULATED = "simulated"
+
+
+def without_simulated(lines: Sequence[Line]) -> list[Line]:
+    """Returns lines that do not say of themselves that their energy is simulated."""
+    return [replace(line, why=", ".join(part for part in line.why.split(", ") if part != SIMULATED)) for line in lines]
 
 
 def with_parts(lines: list[Line]) -> list[Line]:
