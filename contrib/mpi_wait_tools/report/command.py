@@ -57,7 +57,7 @@ def _watch(arguments: argparse.Namespace, target: Target | str) -> int:
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 ROWS_MAX = 1000
 JOBS_MAX = 32
-FOR_FEW = ("plot", "html", "all_ranks", "exe")  # options that a table of many jobs has no use for
+FOR_FEW = ("plot", "html", "all_ranks", "exe", "watch")  # options that a table of many jobs has no use for
 
 
 def _rows(text: str) -> int:
@@ -181,8 +181,8 @@ def _check_asked(arguments: argparse.Namespace, asked: Asked) -> None:
     if not asked.is_list and len(asked.paths) + len(asked.targets) > JOBS_MAX:
         arguments.refuse_usage(f"more than {JOBS_MAX} jobs: - reads any number of them from standard input")
     if asked.is_list and any(getattr(arguments, name) for name in FOR_FEW):
-        arguments.refuse_usage("a list of jobs is a table, or --json or --csv: --plot, --html, --all-ranks and --exe "
-                               "exclude it")
+        arguments.refuse_usage("a list of jobs is a table, or --json or --csv: --plot, --html, --all-ranks, --exe and "
+                               "--watch exclude it")
     if asked.is_list and any(target.step is not None for target in asked.targets):
         arguments.refuse_usage("a list of jobs has no steps")
 

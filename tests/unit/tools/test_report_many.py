@@ -211,8 +211,9 @@ def test_a_directory_without_jobs(report: Report, tmp_path: pathlib.Path, monkey
     place = outputs(tmp_path, "run-4711.out")
     assert "has no file slurm-JOBID.out" in refused(report(place))
     assert "is not a job id" in refused(report(f"{place}/run-4711.out"), 2)
-    monkeypatch.setattr(named, "ENTRIES_MAX", 1)
     (tmp_path / "out puts/slurm-1.out").touch()
+    assert "--watch exclude it" in refused(report("--watch", place), 2)
+    monkeypatch.setattr(named, "ENTRIES_MAX", 1)
     with pytest.raises(Refusal, match="more than 1 entries"):
         named.jobs_in_directory(place)
 
