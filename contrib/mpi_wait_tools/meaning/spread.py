@@ -20,9 +20,9 @@ ENDED_WELL = ("COMPLETED", "")  # "" in a file, which has no state
 class Figure:
     """A figure of a job, in a column of the table."""
 
-    name: str  # of the column
-    key: str  # in JSON
-    measure: str  # in CSV
+    name: str  # the column's title
+    key: str  # its key in JSON
+    measure: str  # its measure in CSV
     unit: str
     of: Callable[[Line], float | None]
     shown: Callable[[float], str]
