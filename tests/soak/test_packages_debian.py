@@ -81,15 +81,20 @@ def test_the_needs_of_the_build_are_packages_of_this_machine() -> None:
     subprocess.run(["dpkg-query", "-W", *needs.stdout.split()], check=True, capture_output=True)
 
 
-def test_an_upgrade_keeps_what_an_administrator_changed(
+def test_an_upgrade_keeps_a_running_job_s_record_and_what_an_administrator_changed(
     fresh: Site, debian_packages: Mapping[str, Path], tmp_path: Path
 ) -> None:
     policy = "/etc/mpi-wait/policies/nap.json"
     fresh.write(policy, fresh.read(policy).replace('"summary": "', '"summary": "ours: '))
+    script = "srun sh -c 'touch /tmp/runs; while [ ! -e /tmp/end ]; do sleep 0.1; done'"
+    job = slurm.run_job(fresh, f'sbatch --parsable --mpi-wait-policy=nap --output=/dev/null --wrap "{script}"').strip()
+    slurm.wait_for(fresh, "test -e /tmp/runs")
     (fresh.root / "root/next").mkdir()
     for path in debian_packages.values():
         shutil.copy(debs.renumbered(path, tmp_path, NEXT), fresh.root / "root/next")
     fresh.run("apt-get -q -y install /root/next/*.deb", network=True)
+    fresh.run("touch /tmp/end")  # the job began under the old files
+    assert json.loads(slurm.record_of(fresh, job))["mpi_wait"]["policy"] == {"asked": "nap", "used": "nap", "by": "job"}
     option_works(fresh)  # without a restart of slurmd
     assert "ours: " in slurm.run_job(fresh, "srun --mpi-wait-policy=help")
     restart(fresh)

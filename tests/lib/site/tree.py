@@ -64,7 +64,7 @@ def make_tree(target: Path, suite: str, packages: Sequence[str] = ()) -> None:
     try:
         output(command)
     except FileNotFoundError:
-        raise Failed("no mmdebstrap: contrib/setup tests/packages.txt installs it") from None
+        raise Failed("no mmdebstrap: contrib/setup tests/packages/soak.txt installs it") from None
     except Failed as reason:
         if f" {suite} Release' does not have a Release file" in str(reason):
             raise NotOffered(f"the machine's source of packages has no suite '{suite}'") from None
