@@ -4,8 +4,8 @@ _mpi_wait() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words=""
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="report top try check --help --version"
-	elif [[ $before == --record || $before == --plot || $before == --html || $before == --exe || $before == --spool || $before == --state ]]; then
+		words="report top try learn check --help --version"
+	elif [[ $before == --record || $before == --plot || $before == --html || $before == --exe || $before == --spool || $before == --site || $before == --state ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		compopt -o filenames 2>/dev/null
 		return
@@ -13,7 +13,7 @@ _mpi_wait() {
 		words="job account user partition policy"
 	elif [[ $before == --order ]]; then
 		words="awake threads saved"
-	elif [[ $before =~ ^--(calls|width|since|until|user|name|account|partition|limit|rounds|budget|figure|allow|sbatch)$ ]]; then
+	elif [[ $before =~ ^--(calls|width|since|until|user|name|account|partition|limit|rounds|budget|figure|allow|sbatch|trust|worth)$ ]]; then
 		return
 	elif [[ $before == --policies ]]; then
 		words="auto event mwaitx nap profile pstate umwait yield"
@@ -24,11 +24,13 @@ _mpi_wait() {
 		compopt -o filenames 2>/dev/null
 		return
 	elif [[ $command == report ]]; then
-		words="--record --spool --duplicates --all-ranks --calls --plot --html --exe --csv --watch --once --brief --user --since --until --json --no-color --width --help"
+		words="--record --spool --site --duplicates --all-ranks --calls --plot --html --exe --csv --watch --once --brief --user --since --until --json --no-color --width --help"
 	elif [[ $command == top ]]; then
-		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --json --no-color --width --help"
+		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --site --json --no-color --width --help"
 	elif [[ $command == try ]]; then
 		words="--policies --rounds --budget --figure --more-is-better --allow --launcher --sbatch --show --new --state --plot --html --json --no-color --width --help"
+	elif [[ $command == learn ]]; then
+		words="--since --until --name --user --trust --allow --worth --limit --json --no-color --width --help"
 	elif [[ $command == check ]]; then
 		words="--json --no-color --width --help"
 	fi

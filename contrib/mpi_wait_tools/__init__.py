@@ -1,7 +1,7 @@
 """The mpi-wait command. Each package imports only from packages below it.
 
-On top are the subcommands report, top, trial (try) and check (cli.COMMANDS). Below them, in this order: pictures,
-meaning, jobs, site, record, text.
+On top are the subcommands report, top, trial (try), learn and check (cli.COMMANDS). Below them, in this order:
+pictures, meaning, jobs, site, record, text.
 """
 
 import os

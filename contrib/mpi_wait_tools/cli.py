@@ -16,7 +16,8 @@ from .text.output import Refusal
 from .text.units import safe
 
 # A subcommand is a module with SUMMARY, add_arguments(parser) and run(arguments).
-COMMANDS = {"report": "report.command", "top": "top.command", "try": "trial.command", "check": "check.command"}
+COMMANDS = {"report": "report.command", "top": "top.command", "try": "trial.command", "learn": "learn.command",
+            "check": "check.command"}
 HIDDEN = {"watch-node": "watch.agent"}  # subcommands that other subcommands start on the nodes
 
 

@@ -17,6 +17,7 @@ from .host import check_energy, check_frequency, check_kernel, check_meters, che
 from .plugin import Installation, check_plugin, check_policies
 from .records import check_records
 from .slurm import check_cores, check_slurm
+from .tariff import check_tariff
 
 SUMMARY = "whether this host is fit for wait policies, what is wrong with it, and what to do; changes nothing"
 EXIT_FAIL = 1
@@ -52,7 +53,8 @@ def sections(host: Host) -> list[Section]:
         Section("Waiting", _guarded(lambda: check_waiting(host) + check_kernel(host))),
         Section("Frequency", _guarded(lambda: check_frequency(host))),
         Section("Energy", _guarded(
-            lambda: check_energy(host, probe) + check_meters(host, installation.helper, probe, site or {}))),
+            lambda: check_energy(host, probe) + check_meters(host, installation.helper, probe, site or {})
+            + check_tariff(host))),
         Section("Slurm", _guarded(lambda: check_slurm(host, slurm, site or {}, node) + check_cores(host, slurm, node))),
         found_plugin,
         Section("Policies", _guarded(lambda: check_policies(host, probe, site or {}))),

@@ -35,6 +35,7 @@ RECORD_FIELDS = ("AdminComment", "SystemComment", "Extra")  # searched for a rec
 TEXTS = ("AdminComment", "SystemComment", "JobName", "Extra", "Restarts")
 YOUNGER = ("Extra", "Restarts")  # fields that Slurm 22.05 does not have
 LAST = "JobIDRaw"  # the last field of a row: a number, so a text before it cannot be taken for the row's end
+_RAW_ID = re.compile(r"[0-9]+(?:\.(?:[0-9]+|batch|extern|interactive))?")
 TIMEOUT_S = 60
 ROW_BYTES_MAX = 4 << 20
 _JOB_ID = re.compile(
@@ -115,8 +116,8 @@ def new_delimiter() -> str:
 def cut_rows(lines: Iterable[str], cells: int, delimiter: str) -> Iterator[list[str]]:
     """Yields the rows of sacct's output as lists of `cells` texts; [] for a row that is damaged.
 
-    The last cell is a number. A cell may hold newlines, so a row may span several lines. Each line is read only once,
-    so the time is linear in the output.
+    The last cell is the number of a job, or of a step. A cell may hold newlines, so a row may span several lines. Each
+    line is read only once, so the time is linear in the output.
     """
     pending: list[str] = []
     found, size = 1, 0
@@ -126,7 +127,7 @@ def cut_rows(lines: Iterable[str], cells: int, delimiter: str) -> Iterator[list[
         if found < cells and size <= ROW_BYTES_MAX:
             continue
         row = "".join(pending).rstrip("\n").split(delimiter)
-        yield row if len(row) == cells and re.fullmatch("[0-9]+", row[-1]) else []
+        yield row if len(row) == cells and _RAW_ID.fullmatch(row[-1]) else []
         pending, found, size = [], 1, 0
     if "".join(pending).strip():
         yield []
@@ -238,11 +239,12 @@ def _one_day(day: Period, filters: Filters, duplicates: bool) -> list[str]:
     return [*runs, f"--starttime={_shown(day.since)}", f"--endtime={_shown(day.until)}", *filters.arguments()]
 
 
-def _rows(asked: Sequence[str], texts: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Runs sacct and yields its rows; {} for a row that is damaged."""
+def _rows(asked: Sequence[str], texts: Sequence[str], steps: bool = False) -> Iterator[dict[str, str]]:
+    """Runs sacct and yields its rows, with steps also those of the jobs' steps; {} for a row that is damaged."""
     names = [*FACTS, *texts, LAST]
     delimiter = new_delimiter()
-    arguments = ["sacct", "-X", "-P", "-n", f"--delimiter={delimiter}", f"--format={','.join(names)}", *asked]
+    arguments = ["sacct", *([] if steps else ["-X"]), "-P", "-n", f"--delimiter={delimiter}",
+                 f"--format={','.join(names)}", *asked]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         try:
             process = subprocess.Popen(
@@ -284,13 +286,16 @@ def read_named(jobs: Sequence[str], duplicates: bool) -> Iterator[dict[str, str]
         yield from _rows([*(["-D"] if duplicates else []), "-j", ",".join(jobs[start : start + BATCH])], texts)
 
 
-def read_days(period: Period, filters: Filters, duplicates: bool = True) -> Iterator[Iterator[dict[str, str]]]:
-    """Yields for each day the rows of the jobs that ran in it. A job of several days comes only with its first day."""
+def read_days(
+    period: Period, filters: Filters, duplicates: bool = True, steps: bool = False
+) -> Iterator[Iterator[dict[str, str]]]:
+    """Yields for each day the rows of the jobs that ran in it, with steps also those of their steps. A job of several
+    days comes only with its first day."""
     texts = _texts()
     seen: set[tuple[str, str]] = set()
 
     def unseen(day: Period) -> Iterator[dict[str, str]]:
-        for row in _rows(_one_day(day, filters, duplicates), texts):
+        for row in _rows(_one_day(day, filters, duplicates), texts, steps):
             key = (row[LAST], f"{row['Submit']} {row['Start']}" if duplicates else "") if row else None
             if key is None:
                 yield row

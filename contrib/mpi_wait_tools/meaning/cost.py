@@ -13,17 +13,21 @@ from ..text.units import plural, safe, scaled
 TOO_LITTLE = "too little was seen to tell"
 
 
-def _size_and_error(cost: Cost) -> tuple[float, str]:
-    """Returns the percent, rounded as its interval allows, and both in words, without a sign: "0.3 % ± 0.1"."""
-    decimals = 1 if cost.error >= 0.05 else 2
-    size = round(cost.percent, decimals)
-    return size, f"{abs(size):.{decimals}f} % ± {max(cost.error, 0.01):.{decimals}f}"
+def _size_and_error(percent: float, error: float) -> tuple[float, str]:
+    """Returns percent, rounded as its interval allows, and both in words, without a sign: "0.3 % ± 0.1"."""
+    decimals = 1 if error >= 0.05 else 2
+    size = round(percent, decimals)
+    return size, f"{abs(size):.{decimals}f} % ± {max(error, 0.01):.{decimals}f}"
+
+
+def interval_words(percent: float, error: float) -> str:
+    """Returns percent with its interval: "0.3 % ± 0.1", "−0.3 % ± 0.1"."""
+    size, words = _size_and_error(percent, error)
+    return f"−{words}" if size < 0 else words
 
 
 def cost_words(cost: Cost) -> str:
-    """Returns the cost with its interval: "0.3 % ± 0.1", "−0.3 % ± 0.1"."""
-    size, words = _size_and_error(cost)
-    return f"−{words}" if size < 0 else words
+    return interval_words(cost.percent, cost.error)
 
 
 def cost_line(cost: Cost) -> str:
@@ -31,7 +35,7 @@ def cost_line(cost: Cost) -> str:
     looks = plural(cost.windows, "look")
     if not cost.is_known:
         return f"{TOO_LITTLE} what sleeping cost ({looks})"
-    size, words = _size_and_error(cost)
+    size, words = _size_and_error(cost.percent, cost.error)
     how = "less time" if size < 0 else "longer"
     return f"steps slept in took {words} {how} than those looked at ({looks})"
 
@@ -68,11 +72,7 @@ def cost_together(costs: Iterable[Cost]) -> Cost | None:
 
 
 def saved_words(saved: Saved) -> str:
-    """Returns the saving with its interval, rounded as that allows: "9.1 % ± 0.6", "−0.3 % ± 0.1"."""
-    decimals = 1 if saved.error >= 0.05 else 2
-    size = round(saved.percent, decimals)
-    sign = "−" if size < 0 else ""
-    return f"{sign}{abs(size):.{decimals}f} % ± {max(saved.error, 0.01):.{decimals}f}"
+    return interval_words(saved.percent, saved.error)
 
 
 def _steps_took(record: Record) -> str:

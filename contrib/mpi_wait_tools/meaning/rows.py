@@ -11,6 +11,7 @@ from ..record.energy import Saved
 from ..record.record import Record, find_body, parse_record
 from ..record.wait import Cost, Wait
 from ..text.output import Refusal
+from .bill import billed_joules
 from .cost import cost_together, saved_together, saving_of
 from .imbalance import imbalance_of, ranks_time
 from .reading import energy_of
@@ -56,6 +57,7 @@ class JobUse:
     cost: Cost | None = None  # measured cost of sleeping, None if nothing was compared
     job_key: str = ""  # identifies the job, since its number may have belonged to another job before
     saved: Saved | None = None  # measured saving of sleeping, None if not known
+    billed_j: float = 0.0  # joules with those of the job's GPUs that were counted
 
     @property
     def awake_s(self) -> float:
@@ -71,6 +73,7 @@ class Row:
     name: str
     jobs: int = 0
     joules: float = 0.0
+    billed_j: float = 0.0
     waiting_j: float = 0.0
     awake_j: float = 0.0
     wait_s: float = 0.0
@@ -113,6 +116,7 @@ class Row:
         self.costs += [use.cost] if use.cost is not None else []
         self.savings += [(use.saved, use.joules or 0.0)] if use.saved is not None else []
         self.joules += use.joules or 0.0
+        self.billed_j += use.billed_j
         self.waiting_j += use.waiting_j or 0.0
         self.awake_j += use.awake_j or 0.0
         self.wait_s += use.wait_s
@@ -158,6 +162,7 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         energy_of=energy_of(record),
         cost=wait.cost if wait else None,
         saved=saving_of(record),
+        billed_j=billed_joules(energy) if energy else 0.0,
     )
 
 
@@ -193,6 +198,22 @@ def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Ro
         return (-blocks[row.energy_of], row.energy_of) if several and row.energy_of else (int(several), "")
 
     return sorted(rows.values(), key=lambda row: (*place(row), *ORDERS[order](row), row.name))
+
+
+def record_in(row: dict[str, str]) -> tuple[Record, str] | None:
+    """Returns the record in sacct's row, and the name of its field; None if there is none. Raises Refusal if no field
+    has one that can be read, and one has one that cannot."""
+    refusal = None
+    for key in RECORD_FIELDS:
+        try:
+            body = find_body(row.get(key, ""))
+            if body is not None:
+                return parse_record(body), key
+        except Refusal as problem:
+            refusal = problem
+    if refusal is not None:
+        raise refusal
+    return None
 
 
 def _number(text: str) -> int | None:
@@ -242,17 +263,15 @@ class Tally:
         if self.name and row["JobName"] != self.name:
             self.jobs -= 1
             return
-        body, broken = None, False
-        for key in RECORD_FIELDS:
-            try:
-                body = find_body(row.get(key, ""))
-                if body is not None:
-                    names = {"job": row["JobID"], "user": row["User"], "account": row["Account"]}
-                    self.uses.append(use_of(parse_record(body), {**names, "partition": row["Partition"]}, _run(row)))
-                    self._note(row)
-                    self.from_extra += key == "Extra"
-                    return
-            except Refusal:
-                broken = True
-        self.unreadable += broken
-        self.without += not broken
+        try:
+            found = record_in(row)
+        except Refusal:
+            self.unreadable += 1
+            return
+        if found is None:
+            self.without += 1
+            return
+        names = {"job": row["JobID"], "user": row["User"], "account": row["Account"]}
+        self.uses.append(use_of(found[0], {**names, "partition": row["Partition"]}, _run(row)))
+        self._note(row)
+        self.from_extra += found[1] == "Extra"

@@ -82,6 +82,8 @@ def check_usage(arguments: argparse.Namespace) -> None:
     if arguments.csv or arguments.plot or arguments.html or arguments.all_ranks:
         arguments.refuse_usage("--brief prints one line a job, as text or --json: --csv, --plot, --html and "
                                "--all-ranks exclude it")
+    if arguments.site:
+        arguments.refuse_usage("--brief shows no prices, which --site is for")
     if of_time and (arguments.jobs or arguments.record):
         arguments.refuse_usage(f"--{of_time[0]} and the name of a job exclude each other")
 

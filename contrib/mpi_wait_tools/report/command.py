@@ -11,8 +11,10 @@ from ..jobs.found import Found, Several, Use, from_file, from_sacct, run_labels,
 from ..jobs.sacct import RECORD_FIELDS, Target, read_named
 from ..jobs.source_lines import Lines, lines_of
 from ..meaning.advice import advice, ending_of
+from ..meaning.bill import bill_json
 from ..meaning.imbalance import imbalance_of
 from ..meaning.reading import incomplete_line
+from ..site.tariff import Tariff, add_tariff_argument, tariff_of
 from ..text.output import (
     Refusal,
     add_output_arguments,
@@ -102,12 +104,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "that the key sites records",
     )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
+    add_tariff_argument(parser)
     _add_watch_arguments(parser)
     brief.add_arguments(parser)
     add_output_arguments(parser, "the record and sacct's fields as JSON")
 
 
-def _as_json(found: Found, lines: Lines) -> dict[str, Any]:
+def _as_json(found: Found, lines: Lines, tariff: Tariff) -> dict[str, Any]:
     job = (
         {key: value for key, value in found.job.fields.items() if key not in RECORD_FIELDS}
         if found.job
@@ -122,6 +125,9 @@ def _as_json(found: Found, lines: Lines) -> dict[str, Any]:
         return answer if found.step is None else {**answer, "step": found.step.id}
     if not found.record.is_complete:
         answer["incomplete"] = incomplete_line(found.record)
+    bill = bill_json(tariff, found.record, found.step)
+    if bill is not None:
+        answer["bill"] = {name: rounded(value) if isinstance(value, float) else value for name, value in bill.items()}
     imbalance = imbalance_of(found.record, found.step)
     if imbalance is not None:
         answer["imbalance"] = {
@@ -138,7 +144,7 @@ def _as_json(found: Found, lines: Lines) -> dict[str, Any]:
     return {**answer, "advice": [one.line for one in advice(found.record, ending_of(found.job))]}
 
 
-def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> None:
+def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines, tariff: Tariff) -> None:
     try:
         from .view import Output, Shown, compare, show
     except ImportError as error:
@@ -154,12 +160,13 @@ def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> 
     labels = run_labels(founds)
     for index, found in enumerate(founds):
         shown = Shown(
-            found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls, labels[index], lines
+            found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls, labels[index],
+            lines, tariff
         )
         sys.stdout.write("\n" * (index > 0) + show(output, shown))
 
 
-def _draw(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> None:
+def _draw(arguments: argparse.Namespace, founds: list[Found], lines: Lines, tariff: Tariff) -> None:
     """Draws a page or a sheet into a file. Loads the code that draws only here, since most reports need none."""
     from ..pictures.job import job_sheet
     from ..pictures.page import write_page, write_sheet
@@ -167,7 +174,7 @@ def _draw(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> N
     from .page import page_of
 
     if arguments.html:
-        write_page(arguments.html, page_of(founds[0], lines))
+        write_page(arguments.html, page_of(founds[0], lines, tariff))
     else:
         write_sheet(arguments.plot, job_sheet(founds[0]) if len(founds) == 1 else comparison_sheet(founds))
 
@@ -213,15 +220,16 @@ def _founds(arguments: argparse.Namespace, asked: Asked, spool: str) -> list[Fou
 def _write(arguments: argparse.Namespace, founds: list[Found], is_one: bool) -> None:
     sites = [site for found in founds if found.record.wait is not None for site in found.record.wait.sites]
     lines = lines_of(sites, arguments.exe)
+    tariff = tariff_of(arguments)
     if arguments.html or arguments.plot:
-        _draw(arguments, founds, lines)
+        _draw(arguments, founds, lines, tariff)
     elif arguments.csv:
-        sys.stdout.write(csv_text(founds, lines))
+        sys.stdout.write(csv_text(founds, lines, tariff))
     elif arguments.json:
-        answers = [_as_json(found, lines) for found in founds]
+        answers = [_as_json(found, lines, tariff) for found in founds]
         print(json.dumps(answers[0] if is_one else answers, indent=2, allow_nan=False))
     else:
-        _print(arguments, founds, lines)
+        _print(arguments, founds, lines, tariff)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -235,7 +243,7 @@ def run(arguments: argparse.Namespace) -> int:
     spool = arguments.spool if arguments.spool is not None else site_spool() if asked.targets else ""
     if asked.is_list:
         rows = read_named(asked.jobs, arguments.duplicates)
-        return many.write(arguments, many.many_of(rows, spool, asked.jobs, asked.remarks))
+        return many.write(arguments, many.many_of(rows, spool, asked.jobs, asked.remarks, tariff_of(arguments)))
     try:
         founds = _founds(arguments, asked, spool)
     except Several as several:
@@ -243,6 +251,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         alone = len(asked.targets) == 1
         fields = (job.fields for job in several.jobs) if alone else read_named(asked.jobs, arguments.duplicates)
-        return many.write(arguments, many.many_of(fields, spool, asked.jobs, []))
+        return many.write(arguments, many.many_of(fields, spool, asked.jobs, [], tariff_of(arguments)))
     _write(arguments, founds, len(asked.targets) + len(asked.paths) == 1 and not arguments.duplicates)
     return 0

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from ..jobs.found import Found, Use
 from ..jobs.source_lines import NO_LINES, Lines
+from ..meaning.bill import job_bill
 from ..meaning.imbalance import imbalance_of
 from ..meaning.reading import incomplete_line, rank_name, ranks_of
 from ..record.fields import figures_of
 from ..record.wait import Wait
+from ..site.tariff import NO_TARIFF, Tariff
 from ..text.units import rounded, safe
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -68,6 +70,16 @@ def _of_job(found: Found) -> Iterator[Row]:
         yield "job", "", "lost_to_imbalance", imbalance.lost_s, "s"
         yield "job", "", "lost_share", imbalance.share, ""
         yield "job", "", "lost_is_a_bound", 1 if imbalance.lone else None, ""
+
+
+def _of_bill(found: Found, tariff: Tariff) -> Iterator[Row]:
+    bill = job_bill(tariff, found.record, found.step)
+    if bill is not None:
+        yield "job", "", "price", bill.used.price, tariff.currency
+        yield "job", "", "co2", bill.used.co2_g, "g"
+    if bill is not None and bill.saved is not None:
+        yield "job", "", "saved_price", bill.saved.price, tariff.currency
+        yield "job", "", "saved_co2", bill.saved.co2_g, "g"
 
 
 def _of_waiting(wait: Wait) -> Iterator[Row]:
@@ -145,12 +157,13 @@ def _of_use(use: Use) -> Iterator[Row]:
     yield "sacct", "", "consumed_energy", use.joules, "J"
 
 
-def _rows(found: Found, lines: Lines) -> Iterator[Row]:
+def _rows(found: Found, lines: Lines, tariff: Tariff) -> Iterator[Row]:
     yield from _of_use(found.use)
     if not found.has_record:
         yield "job", "", "elapsed", found.step.elapsed if found.step else found.record.elapsed, "s"
         return
     yield from _of_job(found)
+    yield from _of_bill(found, tariff)
     if found.step is None:
         if found.record.wait is not None:
             yield from _of_calls(found.record.wait, lines)
@@ -168,14 +181,14 @@ def cell_of(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def csv_text(founds: Sequence[Found], lines: Lines = NO_LINES) -> str:
+def csv_text(founds: Sequence[Found], lines: Lines = NO_LINES, tariff: Tariff = NO_TARIFF) -> str:
     """Returns the table of all records. Leaves out figures that a record does not have. lines are the source lines of
-    all call sites."""
+    all call sites, tariff has the site's prices."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(HEADER)
     for found in founds:
-        for kind, name, measure, value, unit in _rows(found, lines):
+        for kind, name, measure, value, unit in _rows(found, lines, tariff):
             if value is not None and value != "":
                 writer.writerow([cell_of(cell) for cell in (found.name, kind, name, measure, value, unit)])
     return buffer.getvalue()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ..jobs.sacct import Job
+from ..meaning.bill import bill_line
 from ..meaning.cost import cost_line, saving_line, too_much_line, unknown_line, unknown_saving_line
 from ..meaning.imbalance import ranks_time
 from ..meaning.reading import energy_nodes, energy_scope, gpus_energy, gpus_which, meters_line, nodes_words
 from ..record.energy import Energy
 from ..record.record import Grant, Record, Step
 from ..record.wait import Cost, Forecast, Wait
+from ..site.tariff import Tariff
 from ..text.canvas import LABEL_WIDTH, Canvas
 from ..text.plot import power_line
 from ..text.units import core_time, count, duration, percent, plural, safe, scaled, watt_hours
@@ -16,7 +18,7 @@ from ..text.units import core_time, count, duration, percent, plural, safe, scal
 GRANTS = {"lease": "lease", "file": "lease and ownership"}
 
 
-def draw_energy(canvas: Canvas, job: Job | None, record: Record, step: Step | None) -> None:
+def draw_energy(canvas: Canvas, job: Job | None, record: Record, step: Step | None, tariff: Tariff) -> None:
     energy = record.energy
     if energy is None:
         why = safe(record.energy_why) or "no node could read its counters"
@@ -25,6 +27,7 @@ def draw_energy(canvas: Canvas, job: Job | None, record: Record, step: Step | No
         canvas.line("Energy", "not known for this step")
     else:
         _known_energy(canvas, record, energy, step)
+        _bill(canvas, record, energy, step, tariff)
     consumed = job.fields["ConsumedEnergyRaw"] if job is not None and step is None else ""
     if consumed.isdigit() and 0 < int(consumed[:19]) < 10**15:
         canvas.line("", f"Slurm's own ConsumedEnergy: {scaled(float(consumed), 'J')}", "dim")
@@ -52,6 +55,13 @@ def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | N
     if step is None:
         _of_gpus(canvas, record, energy)
         _over_time(canvas, record, energy)
+
+
+def _bill(canvas: Canvas, record: Record, energy: Energy, step: Step | None, tariff: Tariff) -> None:
+    words = bill_line(tariff, record, step)
+    if words:
+        tail = ("simulated, not measured", "bold yellow") if energy.source == "simulated" else None
+        canvas.line("CO2" if tariff.price_per_kwh is None else "Price", words, tail=tail)
 
 
 def _of_gpus(canvas: Canvas, record: Record, energy: Energy) -> None:

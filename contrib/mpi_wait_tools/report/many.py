@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..jobs.named import number_of
+from ..meaning.bill import Bill, bill_of, bill_words, made_of
 from ..meaning.line import Line, with_parts, without_simulated
 from ..meaning.spread import ENDS, FIGURES, Odd, Sums, energies_are_alike, odd_ones, spread_of, sums_of
+from ..site.tariff import Tariff
 from ..text.output import Refusal, output_is_utf8, output_width, wants_colour
 from ..text.units import plural, rounded, safe
 from .csv_rows import HEADER, cell_of
@@ -34,6 +36,12 @@ class Many:
     odd: Sequence[Sequence[Odd]]
     unknown: Sequence[str]  # jobs that sacct does not know
     remarks: Sequence[str]  # sentences on what was skipped
+    tariff: Tariff  # the site's prices
+
+    @property
+    def bill(self) -> Bill:
+        """The bill of the energy that is known; empty if energies are not of the same parts."""
+        return Bill(None, None) if self.sums.joules is None else bill_of(self.tariff, self.sums.row.billed_j)
 
     @property
     def title(self) -> str:
@@ -46,11 +54,13 @@ class Many:
             len(self.lines), "job") + name
 
 
-def many_of(rows: Iterable[Mapping[str, str]], spool: str, jobs: Sequence[str], remarks: Sequence[str]) -> Many:
+def many_of(
+    rows: Iterable[Mapping[str, str]], spool: str, jobs: Sequence[str], remarks: Sequence[str], tariff: Tariff
+) -> Many:
     """Returns the jobs in sacct's rows. jobs are those that were asked for. Raises Refusal if sacct knows none."""
     lines = sorted(lines_of_rows(rows, spool), key=lambda line: (number_of(line.job), line.submit))
     unknown = known_or_refused(lines, jobs)
-    return Many(with_parts(lines), sums_of(lines), odd_ones(lines), unknown, remarks)
+    return Many(with_parts(lines), sums_of(lines), odd_ones(lines), unknown, remarks, tariff)
 
 
 def _odd_line(found: Sequence[Odd]) -> str:
@@ -89,6 +99,10 @@ def show_many(width: int, colour: bool, utf8: bool, many: Many) -> str:
     alike = len({line.name for line in many.lines}) == 1
     names = [name for name in columns_of(without_simulated(many.lines), ranks=True) if name != "name" or not alike]
     draw_lines(canvas, without_simulated(many.lines[:LINES_SHOWN]), names, many.sums, many.lines, DROPPED)
+    if not many.bill.is_empty:
+        canvas.blank()
+        label = "CO2" if many.tariff.price_per_kwh is None else "Price"
+        canvas.line(label, f"{bill_words(many.tariff, many.bill)}, {made_of(many.tariff)}")
     if many.odd:
         canvas.heading("Odd ones")
     for found in many.odd[:ODD_SHOWN]:
@@ -103,8 +117,9 @@ def show_many(width: int, colour: bool, utf8: bool, many: Many) -> str:
     return written(canvas.lines(), utf8)
 
 
-def _sums(sums: Sums) -> list[tuple[str, str, float | int | None, str]]:
+def _sums(many: Many) -> list[tuple[str, str, float | int | None, str]]:
     """Returns the sums as key in JSON, measure in CSV, value and unit."""
+    sums, bill = many.sums, many.bill
     row, cost, saved = sums.row, sums.row.cost, sums.row.saved
     return [
         ("jobs", "jobs", len(sums.lines), ""),
@@ -123,6 +138,8 @@ def _sums(sums: Sums) -> list[tuple[str, str, float | int | None, str]]:
         ("saved_error", "saved_error", saved.error if saved else None, "%"),
         ("joules", "energy", sums.joules, "J"),
         ("saved_j", "saved_energy", sums.saved_j, "J"),
+        ("price", "price", bill.price, many.tariff.currency),
+        ("co2_g", "co2", bill.co2_g, "g"),
     ]
 
 
@@ -131,7 +148,8 @@ def _as_json(many: Many) -> dict[str, Any]:
     return {
         "version": 1,
         "jobs": [as_json(line) for line in many.lines],
-        "sums": {key: rounded(value) for key, _, value, _ in _sums(many.sums)},
+        "sums": {key: rounded(value) for key, _, value, _ in _sums(many)}
+        | {"currency": many.tariff.currency or None},
         "spread": {name: {title: rounded(getattr(spread, title)) for title in ENDS}
                    for name, spread in spreads.items() if spread is not None},
         "odd": [{"job": odd.line.job, "figure": odd.figure.key, "value": rounded(odd.value),
@@ -156,7 +174,7 @@ def _csv_of_jobs(many: Many) -> Iterator[Row]:
 
 
 def _csv_of_all(many: Many) -> Iterator[Row]:
-    for _, measure, value, unit in _sums(many.sums):
+    for _, measure, value, unit in _sums(many):
         yield "", "sum", "", measure, value, unit
     for figure in FIGURES:
         spread = spread_of(figure, many.lines)

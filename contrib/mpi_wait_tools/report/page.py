@@ -7,6 +7,7 @@ from typing import Any
 from ..jobs.found import Found
 from ..jobs.source_lines import Lines
 from ..meaning.advice import LOOK, Judgement, advice, ending_of, judged
+from ..meaning.bill import bill_line
 from ..meaning.cost import cost_line, saving_line, too_much_line, unknown_saving_line
 from ..meaning.reading import (
     balance_of,
@@ -26,6 +27,7 @@ from ..pictures import job as of_job
 from ..pictures.page import rendered
 from ..pictures.shapes import Picture
 from ..record.record import Record
+from ..site.tariff import NO_TARIFF, Tariff
 from ..text.units import core_time, count, duration, percent, plural, safe, scaled, watt_hours
 
 SITES_SHOWN, STEPS_SHOWN = 12, 64
@@ -48,7 +50,7 @@ def _energy(record: Record, found: Found) -> str:
     return f"{scaled(joules, 'J')} = {watt_hours(joules)}{power}; {scope}{simulated}"
 
 
-def _facts(found: Found) -> list[tuple[str, str]]:
+def _facts(found: Found, tariff: Tariff) -> list[tuple[str, str]]:
     record, step, job = found.record, found.step, found.job
     ranks = step.ranks if step else record.wait.ranks if record.wait else 0
     none = no_ranks(record, step, found.policy)
@@ -59,6 +61,10 @@ def _facts(found: Found) -> list[tuple[str, str]]:
     seen = ranks_words(record, step, ranks) if ranks else none
     facts.append(("Ran on", f"{plural(record.nodes_of, 'node')}, {seen}"))
     facts.append(("Energy", _energy(record, found)))
+    bill = bill_line(tariff, record, step)
+    if bill and record.energy is not None:
+        simulated = "; simulated, not measured" if record.energy.source == "simulated" else ""
+        facts.append(("CO2" if tariff.price_per_kwh is None else "Price", bill + simulated))
     if step is None and record.energy is not None and record.energy.gpus is not None:
         used = gpus_energy(record, record.energy) if record.energy.scope != "gpus" else ""
         facts.append(("GPUs", "; ".join(filter(None, (used, gpus_which(record.energy))))))
@@ -116,13 +122,13 @@ def _steps(record: Record) -> list[dict[str, Any]]:
     return _table("Steps", ("step", "ranks", "time", "waited", "energy", "policy"), rows, len(record.steps))
 
 
-def page_of(found: Found, lines: Lines) -> str:
+def page_of(found: Found, lines: Lines, tariff: Tariff = NO_TARIFF) -> str:
     record, ending, is_whole = found.record, ending_of(found.job), found.step is None
     tiles = judged(record, found.step, found.job.state if found.job else "", ending.is_broken)
     return rendered(
         "report.html", title=_title(found), name=safe(found.job.fields["JobName"]) if found.job else "",
         missing=incomplete_line(record), verdict=_verdict(tiles), judged=tiles,
-        advice=advice(record, ending) if is_whole else [], facts=_facts(found), pictures=_pictures(found),
+        advice=advice(record, ending) if is_whole else [], facts=_facts(found, tariff), pictures=_pictures(found),
         tables=[*_sites(record, lines), *_steps(record)] if is_whole else [],
         remarks=notes(record, found.field) + lines.remarks,
         footer="mpi-wait report. Waiting times are the ranks' own figures.",

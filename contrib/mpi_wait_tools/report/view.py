@@ -15,6 +15,7 @@ from ..meaning.compare import Measure, label, measures, remarks, verdict
 from ..meaning.reading import incomplete_line, no_ranks, notes, policy_line, ranks_of
 from ..meaning.worlds import ranks_words, steps_of_ranks
 from ..record.record import Record, Step
+from ..site.tariff import NO_TARIFF, Tariff
 from ..text.canvas import GAP, Canvas, beside, written
 from ..text.output import WIDTH_TWO_COLUMNS
 from ..text.plot import bar
@@ -47,6 +48,7 @@ class Shown:
     calls: int = 10  # most rows in a table of calls
     run: str = ""  # "run 1 of 2" for a job that was requeued
     lines: Lines = NO_LINES  # source lines of the call sites
+    tariff: Tariff = NO_TARIFF  # the site's prices
 
     @property
     def ending(self) -> Ending:
@@ -86,7 +88,7 @@ def _draw_facts(canvas: Canvas, shown: Shown) -> None:
         of = f" in {ran} of" if 1 < ran < steps and not record.steps_left_out else ","
         parts[-1] += f"{of} {plural(steps, 'step')}"
     canvas.line("Ran on", ", ".join(parts))
-    draw_energy(canvas, shown.job, record, step)
+    draw_energy(canvas, shown.job, record, step, shown.tariff)
 
 
 def _draw_waits(canvas: Canvas, shown: Shown) -> None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-from collections.abc import Iterator
 from typing import Any
 
-from ..jobs.sacct import DAY_S, DAYS_MAX, Filters, Period, me, moment, names, read_days
+from ..jobs.period import add_period_arguments, period_of, with_progress
+from ..jobs.sacct import Filters, Period, me, names, read_days
+from ..meaning.bill import Bill, bill_of
 from ..meaning.rows import GROUPS, ORDERS, Row, Run, Tally, rows_of
 from ..record.wait import Cost
+from ..site.tariff import Tariff, add_tariff_argument, tariff_of
 from ..text.output import Refusal, add_output_arguments, output_is_utf8, output_width, picture_path, wants_colour
 from ..text.units import rounded, safe
 
@@ -39,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--order", choices=tuple(ORDERS), default="awake",
                         help="awake: energy spent waiting awake; threads: CPU time of ranks' other threads meanwhile; "
                              "saved: energy saved by sleeping, as measured")
-    parser.add_argument("--since", metavar="TIME", type=moment, help="12h, 7d, today, 2026-11-21 (default: 1d)")
-    parser.add_argument("--until", metavar="TIME", type=moment, help="the same (default: now)")
+    add_period_arguments(parser, "1d")
     parser.add_argument("--user", metavar="NAME,...", type=names, help="only these users' jobs")
     parser.add_argument("--mine", action="store_true", help="only your own jobs")
     parser.add_argument("--name", metavar="NAME", type=_name, help="the runs of the jobs of this name, as a trend")
@@ -49,43 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--account", metavar="NAME,...", type=names, help="only these accounts' jobs")
     parser.add_argument("--partition", metavar="NAME,...", type=names, help="only these partitions' jobs")
     parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default: 20)")
+    add_tariff_argument(parser)
     add_output_arguments(parser, "all lines as JSON")
-
-
-def _period(arguments: argparse.Namespace) -> Period:
-    now = time.time()
-    until = arguments.until if arguments.until is not None else now
-    since = arguments.since if arguments.since is not None else until - DAY_S
-    if since >= until:
-        arguments.refuse_usage("--since is not before --until")
-    if until - since > DAYS_MAX * DAY_S:
-        arguments.refuse_usage(f"more than {DAYS_MAX} days")
-    return Period(since, until)
-
-
-def _days_with_progress(days: Iterator[Any], number: int, tally: Tally) -> Iterator[Any]:
-    """Passes the days on. While sacct is read, shows a progress bar on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield from days
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError:
-        yield from days
-        return
-    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("days, {task.fields[jobs]} jobs"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=number, jobs=0)
-        for day in days:
-            yield day
-            progress.update(task, advance=1, jobs=tally.jobs)
 
 
 def _read(period: Period, filters: Filters) -> Tally:
     tally = Tally()
     tally.name = filters.name
-    for day in _days_with_progress(read_days(period, filters), len(period.days()), tally):
+    for day in with_progress(read_days(period, filters), len(period.days()), lambda: tally.jobs):
         for row in day:
             tally.add(row)
     tally.tell_jobs_apart()
@@ -116,7 +87,12 @@ def _of_saving(row: Row) -> dict[str, Any]:
     }
 
 
-def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str, Any]:
+def _of_bill(row: Row, tariff: Tariff) -> dict[str, Any]:
+    bill = bill_of(tariff, row.billed_j) if row.unknown < row.jobs else Bill(None, None)
+    return {"price": rounded(bill.price), "currency": tariff.currency or None, "co2_g": rounded(bill.co2_g)}
+
+
+def _as_json(period: Period, by: str, tally: Tally, rows: list[Row], tariff: Tariff) -> dict[str, Any]:
     return {
         "version": 1,
         "since": round(period.since),
@@ -147,6 +123,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
                 "lost_s": rounded(row.lost_s),
                 **_of_cost(row.cost),
                 **_of_saving(row),
+                **_of_bill(row, tariff),
                 **(_of_run(row.run) if by == "job" else {}),
             }
             for row in rows
@@ -178,14 +155,15 @@ def _plot(path: str, name: str, period: Period, tally: Tally) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    filters, period = _filters(arguments), _period(arguments)
+    filters, period = _filters(arguments), period_of(arguments, 1)
     tally = _read(period, filters)
     rows = rows_of(tally.uses, arguments.by, arguments.order)
+    tariff = tariff_of(arguments)
     if arguments.plot:
         _plot(arguments.plot, arguments.name, period, tally)
         return 0
     if arguments.json:
-        print(json.dumps(_as_json(period, arguments.by, tally, rows), indent=2, allow_nan=False))
+        print(json.dumps(_as_json(period, arguments.by, tally, rows, tariff), indent=2, allow_nan=False))
         return 0
     try:
         from .view import show_top, show_trend
@@ -195,6 +173,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.name:
         text = show_trend(width, colour, utf8, period, arguments.name, arguments.limit, tally, rows)
     else:
-        text = show_top(width, colour, utf8, period, arguments, tally, rows)
+        text = show_top(width, colour, utf8, period, arguments, tally, rows, tariff)
     sys.stdout.write(text)
     return 0

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from ..jobs.sacct import Period
+from ..meaning.bill import bill_of, bill_words, made_of, mass, money
 from ..meaning.compare import difference
 from ..meaning.cost import cost_words, saved_words
 from ..meaning.reading import kinds_of, kinds_words
 from ..meaning.rows import JobUse, Row, Tally
+from ..site.tariff import Tariff
 from ..text.canvas import ASLEEP, AWAKE, WAITING, Canvas, written
 from ..text.plot import RISING, bar
 from ..text.units import clock, core_time, count, duration, percent, plural, safe, scaled
@@ -60,7 +62,20 @@ def _awake(row: Row) -> str:
     return ("~" if row.estimated else "") + scaled(row.awake_j, "J") if row.unknown < row.jobs else "–"
 
 
-def _columns(by: str, order: str, rows: Sequence[Row]) -> list[Column]:
+def _bill_columns(tariff: Tariff) -> list[Column]:
+    def price(row: Row) -> str:
+        value = bill_of(tariff, row.billed_j).price
+        return "–" if value is None or row.unknown == row.jobs else money(value)
+
+    def co2(row: Row) -> str:
+        value = bill_of(tariff, row.billed_j).co2_g
+        return "–" if value is None or row.unknown == row.jobs else mass(value)
+
+    columns = [] if tariff.price_per_kwh is None else [Column(tariff.currency, price, 2)]
+    return columns + ([] if tariff.co2_g_per_kwh is None else [Column("CO2", co2, 2)])
+
+
+def _columns(by: str, order: str, rows: Sequence[Row], tariff: Tariff) -> list[Column]:
     keep = 9 if order == "threads" else 2
     first = Column(by, lambda row: safe(row.name, NAME_WIDTH) or "(none)", is_text=True)
     of_job = [
@@ -85,6 +100,7 @@ def _columns(by: str, order: str, rows: Sequence[Row]) -> list[Column]:
         figures.insert(4, saved)
     if any(row.threads_s for row in rows):
         figures.insert(4, Column("threads", lambda row: core_time(row.threads_s) if row.threads_s else "–", keep))
+    figures[1:1] = _bill_columns(tariff)
     own = of_job if by == "job" else [Column("jobs", lambda row: count(row.jobs))]
     return [first, *own, *figures]
 
@@ -104,8 +120,8 @@ def fitting(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[
     return chosen
 
 
-def _table(canvas: Canvas, rows: list[Row], by: str, order: str) -> None:
-    columns = fitting(_columns(by, order, rows), rows, canvas.width)
+def _table(canvas: Canvas, rows: list[Row], by: str, order: str, tariff: Tariff) -> None:
+    columns = fitting(_columns(by, order, rows, tariff), rows, canvas.width)
     cells: list[list[str | Text]] = [[column.cell(row) for column in columns] for row in rows]
     room = min(BAR_WIDTH, canvas.width - GAP - sum(_width(column, rows) for column in columns) - 1)
     titles, left = [column.title for column in columns], [i for i, column in enumerate(columns) if column.is_text]
@@ -145,18 +161,28 @@ def _sums(canvas: Canvas, tally: Tally, rows: list[Row]) -> None:
     canvas.note(Text("; ".join(parts), style="dim"))
 
 
+def _bill_sum(canvas: Canvas, rows: Sequence[Row], tariff: Tariff) -> None:
+    bill = bill_of(tariff, sum(row.billed_j for row in rows))
+    if not bill.is_empty and rows:
+        simulated = " (simulated, not measured)" if any(row.simulated for row in rows) else ""
+        words = f"{bill_words(tariff, bill)} for the energy that is known, {made_of(tariff)}{simulated}"
+        canvas.note(Text(words, style="dim"))
+
+
 def show_top(
-    width: int, colour: bool, utf8: bool, period: Period, arguments: argparse.Namespace, tally: Tally, rows: list[Row]
+    width: int, colour: bool, utf8: bool, period: Period, arguments: argparse.Namespace, tally: Tally, rows: list[Row],
+    tariff: Tariff,
 ) -> str:
     canvas = Canvas(width, colour)
     title = Text(f"{TITLES[arguments.order]}, by {arguments.by}", style="bold")
     canvas.ends(title, Text(period.words()))
     _sums(canvas, tally, rows)
+    _bill_sum(canvas, rows, tariff)
     for kind, block in _blocks(rows[: arguments.limit]):
         canvas.blank()
         if kind:
             canvas.note(Text(f"Energy of {kind}", style="bold"))
-        _table(canvas, block, arguments.by, arguments.order)
+        _table(canvas, block, arguments.by, arguments.order, tariff)
     if len(rows) > arguments.limit:
         canvas.note(Text(f"{len(rows) - arguments.limit} more (--limit {len(rows)})", style="dim"))
     draw_remarks(canvas, tally, rows)

@@ -20,17 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..meaning.pooling import t_quantile
 from ..text.units import plural, safe
 from .experiment import BASELINE, Experiment, Run
 
 BOOTSTRAP_ROUNDS_MIN = 10
 BOOTSTRAP_SAMPLES = 4000
-# Student's t, two-sided 95 %, for 1 to 30 degrees of freedom, from standard tables.
-_T = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)
-_NORMAL = 1.959964
 MEASURES = ("time", "figure", "cpu", "energy")
 SMALL = 0.02  # part of the use below which a saving is small
 USE, SMALL_USE, SMALL_NOT, AVOID, UNSURE, ALIKE, FEW, FAILED = (
@@ -67,15 +62,6 @@ class Ratio:
         other = None if self.bootstrap is None else (1 / self.bootstrap[1], 1 / self.bootstrap[0])
         low, high = (1 / self.high, 1 / self.low) if self.low and self.high else (None, None)
         return Ratio(1 / self.ratio, low, high, self.rounds, self.noise, other)
-
-
-def t_quantile(freedom: int) -> float:
-    """Returns Student's t, two-sided 95 %, for freedom >= 1."""
-    if freedom <= len(_T):
-        return _T[freedom - 1]
-    # Cornish and Fisher's expansion about the normal quantile: right to four digits above 30.
-    z = _NORMAL
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 def _logs(pairs: Sequence[tuple[float, float]]) -> list[float]:

@@ -47,7 +47,7 @@ def test_commands() -> None:
     assert completed("re") == {"report"} and completed("ch") == {"check"} and completed("x") == set()
 
 
-@pytest.mark.parametrize("command", ["report", "top", "try", "check"])
+@pytest.mark.parametrize("command", ["report", "top", "try", "learn", "check"])
 def test_options_are_those_of_the_help(command: str) -> None:
     assert completed(command, "-") == options(command)
     assert completed(command, "--no") == {"--no-color"}

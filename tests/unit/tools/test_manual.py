@@ -47,7 +47,7 @@ def test_a_page_renders_without_warnings(page: pathlib.Path) -> None:
     assert "NAME" in rendered(page.name)
 
 
-@pytest.mark.parametrize("name", ["report", "top", "try", "check"])
+@pytest.mark.parametrize("name", ["report", "top", "try", "learn", "check"])
 def test_every_option_of_the_command_is_in_its_page(name: str) -> None:
     command = [str(ROOT / "contrib" / "mpi-wait"), name, "--help"]
     usage = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=True)

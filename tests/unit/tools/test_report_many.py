@@ -125,6 +125,19 @@ def test_as_csv(report: Report) -> None:
     assert ["4711_3", "job", "", "why", "no record", ""] in rows
 
 
+def test_the_total_has_the_sites_prices(report: Report, tmp_path: pathlib.Path) -> None:
+    """0.25 a kWh of 63.02 kJ, with a PUE of 1.2."""
+    site = tmp_path / "site.json"
+    site.write_text('{"price_per_kwh": 0.25, "currency": "EUR", "co2_g_per_kwh": 350, "pue": 1.2}')
+    words = ["4711", f"--site={site}"]
+    text = ask(report, *words)
+    assert "Price    0.00525 EUR, 7.35 g CO2, at 0.25 EUR/kWh, 350 g CO2/kWh, PUE 1.2\n" in text
+    sums = json.loads(ask(report, *words, "--json"))["sums"]
+    assert sums["price"] == pytest.approx(0.25 * 1.2 * 63_020 / 3.6e6) and sums["currency"] == "EUR"
+    assert re.search(r"^,sum,,co2,7\.3\d+,g$", ask(report, *words, "--csv"), re.M)
+    assert "Price" not in ask(report, "4711") and json.loads(ask(report, "4711", "--json"))["sums"]["price"] is None
+
+
 def test_hostile_names_are_words(report: Report) -> None:
     rows = [task(number, record_of(), JobName="\x1b[2J=x\n[red]", State="\x1b]0;own\x07") for number in range(2)]
     for words in ((), ("--csv",), ("--json",)):
