@@ -19,6 +19,10 @@ _mpi_wait() {
 		words="auto event mwaitx nap profile pstate umwait yield"
 	elif [[ $before == --launcher ]]; then
 		words="srun mpirun mpiexec"
+	elif [[ $command == report && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -d -- "$word")
+		compopt -o filenames 2>/dev/null
+		return
 	elif [[ $command == report ]]; then
 		words="--record --spool --site --duplicates --all-ranks --calls --plot --html --exe --csv --watch --once --brief --user --since --until --json --no-color --width --help"
 	elif [[ $command == top ]]; then

@@ -9,12 +9,13 @@
 #define TRY_NS         500000.0 /* loss that a try may make, beside its part of the time's allowance */
 #define PAUSE_MOST     4096u
 
+/* Returns the value, or the nearest one in [-most, most]. */
 static double limit(double value, double most)
 {
 	return value > most ? most : value < -most ? -most : value;
 }
 
-/* Newton's method: libm is not linked. */
+/* Returns the square root, or 0 of a number that is not positive. Newton's method: libm is not linked. */
 static double root(double square)
 {
 	double guess = square > 1 ? square : 1;
@@ -69,7 +70,7 @@ uint64_t account_room(const struct account *account, uint64_t now_ns)
 	return left_ns > 0 ? (uint64_t)left_ns : 0;
 }
 
-/* Notes that a kind of calls is charged now for period_ns. */
+/* Notes that a call is charged for a period, for kinds_at_once. */
 static void cover(struct account *account, double period_ns, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - account->since_ns;
@@ -83,8 +84,11 @@ static void cover(struct account *account, double period_ns, uint64_t now_ns)
 	account->covered_ns += period_ns;
 }
 
-/* Returns how many kinds of calls are charged at the same time, at least 1. */
-static double kinds(const struct account *account, uint64_t now_ns)
+/*
+ * Returns how many kinds of calls are charged at the same time, at least 1: the charged periods' sum by the time in
+ * which they lay, so not always a whole number.
+ */
+static double kinds_at_once(const struct account *account, uint64_t now_ns)
 {
 	double many = account->covered_ns / (double)(now_ns - account->since_ns + 1);
 
@@ -126,10 +130,12 @@ static double middle(const struct account_periods *periods)
 	return periods->sample[0];
 }
 
+/* Mean of the periods of one look, each cut at a quarter beside their median, and the variance of one of them. */
 struct look {
 	double mean_ns, variance;
 };
 
+/* Returns the mean and the variance of the samples. */
 static struct look look_sum(const struct account_periods *periods)
 {
 	double middle_ns = middle(periods), sum = 0, square = 0, n = periods->count;
@@ -162,7 +168,7 @@ static void begin_anew(struct account_periods *periods, struct look look)
 	periods->weight = (float)periods->count;
 }
 
-/* Takes back shift_ns of what was charged since the look before. many: kinds of calls that share the loss. */
+/* Takes shift_ns back from the account, and begins to count charges and samples anew. many: as in look_learn. */
 static void correct(struct account *account, struct account_periods *periods, double shift_ns, double many)
 {
 	account->spent_ns -= shift_ns / many;
@@ -171,8 +177,11 @@ static void correct(struct account *account, struct account_periods *periods, do
 	periods->strayed = 0;
 }
 
-/* Ends the latest look of this kind: learns the usual period, and corrects what was charged since the look before. */
-static void look_end(struct account *account, struct account_periods *periods, double many)
+/*
+ * Learns the usual period from the samples of one look, and corrects what was charged since the look before. many:
+ * kinds of calls that share the loss. Empties the samples.
+ */
+static void look_learn(struct account *account, struct account_periods *periods, double many)
 {
 	struct look look = look_sum(periods);
 	double before_ns = periods->usual_ns, count = periods->count, weight = periods->weight, shift_ns;
@@ -192,25 +201,29 @@ static void look_end(struct account *account, struct account_periods *periods, d
 	correct(account, periods, shift_ns, many);
 }
 
-/* Ends the look that the samples are from. Drops the samples of a pause that ended before they told anything. */
-static void samples_end(struct account *account, struct account_periods *periods, uint64_t now_ns)
+/*
+ * Learns from the samples, if there are any, and empties them: their look is over. Samples of a pause that a streak
+ * began are dropped if the streak is still in doubt: then the pause ended before ACCOUNT_KNOWN of them had come.
+ */
+static void samples_learn(struct account *account, struct account_periods *periods, uint64_t now_ns)
 {
 	if (periods->window == UINT64_MAX && account_strayed(periods))
 		periods->count = 0;
 	if (periods->count > 0)
-		look_end(account, periods, kinds(account, now_ns));
+		look_learn(account, periods, kinds_at_once(account, now_ns));
 }
 
 void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
                     uint64_t now_ns)
 {
 	if (periods->window != window)
-		samples_end(account, periods, now_ns);
+		samples_learn(account, periods, now_ns);
 	periods->window = window;
 	if (periods->count < ACCOUNT_SAMPLES)
 		periods->sample[periods->count++] = (float)period_ns;
 }
 
+/* Ends the pause, and begins the next try. */
 static void resume(struct account *account, uint64_t now_ns)
 {
 	account->paused = false;
@@ -233,7 +246,7 @@ bool account_relearned(struct account *account, struct account_periods *periods,
 		return false;
 	}
 	begin_anew(periods, look);
-	correct(account, periods, strays_ns, kinds(account, now_ns));
+	correct(account, periods, strays_ns, kinds_at_once(account, now_ns));
 	account->pause /= 4;
 	resume(account, now_ns);
 	return true;
@@ -245,12 +258,12 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	double shared, beyond_ns, more_ns, variance, usual_ns;
 	int32_t side;
 
-	samples_end(account, periods, now_ns);
+	samples_learn(account, periods, now_ns);
 	if (!account_knows(periods))
 		return;
 	usual_ns = periods->usual_ns * many;
 	cover(account, (double)passed_ns, now_ns);
-	shared = kinds(account, now_ns);
+	shared = kinds_at_once(account, now_ns);
 	beyond_ns = (double)passed_ns - usual_ns;
 	more_ns = limit(beyond_ns, usual_ns / ACCOUNT_CUT);
 	side = (beyond_ns > more_ns) - (beyond_ns < more_ns);

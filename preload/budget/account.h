@@ -2,6 +2,15 @@
  * The account of a job: what its ranks' sleeping costs, as measured, and how much it may cost. Pure: times go in,
  * decisions come out. Each thread that waits keeps an account; all of them measure the same job.
  *
+ *     kind     the calls of one key (forecast.h): the same call, again and again
+ *     period   the time from one end of such a call to the next
+ *     look     a window of the nodes' clocks in which no rank sleeps; the window's number identifies it (looks.h)
+ *     charge   to book what a period, or a nap, has cost as loss
+ *     cut      to count a period as at most a quarter longer or shorter than usual
+ *     streak   charged periods in a row that were cut to the same side
+ *     pause    a time in which nobody sleeps, after a loss or a streak
+ *     try      the time from the opening, or from the end of a pause, to the next pause
+ *
  * The measure: a call that repeats has a period, the time from one of its ends to the next. The account adds up the
  * periods of calls in which sleeping was allowed, and takes off the periods of the same calls in looks
  * (contract/looks.h), in which no rank sleeps. The difference is what sleeping costs, whichever rank slept. Each period
@@ -38,13 +47,13 @@
 
 #include "preload/contract/allowance.h"
 
-#define ACCOUNT_KEPT_NS 10000000.0
-#define ACCOUNT_KNOWN   3u  /* number of periods that make the usual one known */
-#define ACCOUNT_SAMPLES 16u /* periods kept from one look */
-#define ACCOUNT_CUT     4   /* divisor of the usual period: a period counts at most this part beside it */
+#define ACCOUNT_KEPT_NS 10000000.0 /* most allowance that is kept unspent */
+#define ACCOUNT_KNOWN   3u         /* number of periods that make the usual one known */
+#define ACCOUNT_SAMPLES 16u        /* periods kept from one look */
+#define ACCOUNT_CUT     4          /* divisor of the usual period: a period counts at most this part beside it */
 
 struct account {
-	uint64_t opened_ns;
+	uint64_t opened_ns;    /* when the job began */
 	uint64_t slowdown_ppm; /* allowed slowdown; 0: the job has no account */
 	double spent_ns;       /* measured loss, plus what was charged by the clock */
 	double variance;       /* variance of the measured loss, in square nanoseconds; fades */
@@ -55,8 +64,8 @@ struct account {
 	uint64_t paused_ns;    /* when the pause began */
 	uint64_t resumed_ns;   /* when the latest try began: at the end of the latest pause, or at the opening */
 	double tried_ns;       /* spent_ns when the latest try began, plus charges that are no loss of the try */
-	double covered_ns;     /* periods charged since since_ns; fades */
-	uint64_t since_ns;
+	double covered_ns;     /* sum of the periods charged since since_ns; halved when four seconds have passed */
+	uint64_t since_ns;     /* from when on covered_ns counts; 0: nothing was charged yet */
 	/*
 	 * Sums since the opening, for the record: usual time of the charged calls, excess over it, variance of the
 	 * excess.
@@ -66,7 +75,7 @@ struct account {
 	uint64_t latest;  /* number of the latest of these looks */
 };
 
-/* The periods of one kind of call. All zero: no period is known. */
+/* The periods of one kind. All zero: no period is known. */
 struct account_periods {
 	double usual_ns;   /* mean period in looks */
 	double variance;   /* variance of one period, in square nanoseconds */
@@ -76,16 +85,19 @@ struct account_periods {
 	int32_t strayed;   /* length of the latest streak of charged calls that were cut: positive above the usual,
 	                      negative below it */
 	uint32_t count;    /* number of samples */
-	uint64_t window;   /* look that the samples are from; UINT64_MAX: a pause */
-	float sample[ACCOUNT_SAMPLES];
+	uint64_t window;   /* number of the look that the samples are from; UINT64_MAX: they are from a pause */
+	float sample[ACCOUNT_SAMPLES]; /* periods seen in that look or pause, not yet learned from */
 };
 
+/* Opens the account of a job that began at now_ns. */
 void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm);
 
 /* Returns how much the job may have lost by now: the allowance. */
 double account_allowed(const struct account *account, uint64_t now_ns);
 
-/* Returns how much may be lost now; 0: nobody sleeps. A nap of a call that is not compared lasts no longer. */
+/*
+ * Returns how much may be lost now; 0: nobody sleeps. A nap of a call whose periods are not known lasts no longer.
+ */
 uint64_t account_room(const struct account *account, uint64_t now_ns);
 
 /* Returns true if enough periods are known to charge calls against them. */
@@ -94,7 +106,10 @@ static inline bool account_knows(const struct account_periods *periods)
 	return periods->weight >= ACCOUNT_KNOWN;
 }
 
-/* Learns the period of a call that ended in the look numbered window, as the same call before it did. */
+/*
+ * Learns the period of a call, period_ns from one of its ends to the next, both of which lay in the same look. window:
+ * number of that look (struct looks).
+ */
 void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
                     uint64_t now_ns);
 
@@ -104,15 +119,18 @@ static inline bool account_strayed(const struct account_periods *periods)
 	return periods->strayed >= (int32_t)ACCOUNT_KNOWN || periods->strayed <= -(int32_t)ACCOUNT_KNOWN;
 }
 
-/* Returns true if this pause shall tell whether the program or its naps have changed the periods. */
+/*
+ * Returns true if this pause is to show whether the program or its naps have changed the periods: it began with a
+ * streak, or with a loss that may be an error of the measure.
+ */
 static inline bool account_doubts(const struct account *account, const struct account_periods *periods)
 {
 	return account->paused && (account->unsure || account_strayed(periods));
 }
 
 /*
- * Learns the period of a call that ended in a pause that account_doubts, as the same call before it did. Returns true
- * if the program has changed: then the usual period is learned anew, and the pause is over.
+ * Learns the period of a call, both of whose ends lay in the same pause. Called only if account_doubts is true. Returns
+ * true if the program has changed: then the usual period is learned anew, and the pause is over.
  */
 bool account_relearned(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns);
 

@@ -16,21 +16,24 @@
 #define LEVEL_NS      2250u /* time that one level of a tree of ranks takes to pass on what has come */
 #define CLASS_FIRST   15    /* log2 of the first class's limit in ns: 32 us; each class is four times as long */
 
-uint64_t forecast_site(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer)
+uint64_t forecast_call(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer)
 {
 	return hash_add(hash_add(hash_add(hash_add(0, caller), row), handle), peer) | 1;
 }
 
+/* Returns the number of levels of a binary tree of the job's ranks. */
 static unsigned levels(const struct forecast *forecast)
 {
 	return forecast->ranks > 1 ? 32 - (unsigned)__builtin_clz(forecast->ranks - 1) : 0;
 }
 
+/* Returns the margin of a key before anything was learned of it. */
 static uint32_t margin_first_ns(const struct forecast *forecast)
 {
 	return (uint32_t)FORECAST_NAP_NS + levels(forecast) * LEVEL_NS;
 }
 
+/* Returns the class of naps of that length. */
 static unsigned class_of(uint64_t ask_ns)
 {
 	uint64_t quarter = ask_ns >> CLASS_FIRST;
@@ -97,7 +100,7 @@ static struct forecast_entry *set_of(struct forecast *forecast, uint64_t key)
 
 static uint64_t key_of(const struct forecast *forecast)
 {
-	return hash_add(hash_add(0, forecast->site), forecast->previous) | 1;
+	return hash_add(hash_add(0, forecast->call), forecast->previous) | 1;
 }
 
 /* Returns how many periods passed since the same call ended before, 0 if unknown. */
@@ -123,6 +126,7 @@ static void work_open(struct forecast *forecast)
 	forecast->shorter = forecast->work_ns != 0 && forecast->work_ns < entry->work_ns - entry->work_ns / 4;
 }
 
+/* Learns how long the thread worked before the call, and adds the call's wait to the waits so far. */
 static void work_learn(struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
 {
 	if (forecast->shorter || entry->work_ns == 0)
@@ -133,12 +137,12 @@ static void work_learn(struct forecast *forecast, struct forecast_entry *entry, 
 	entry->waited_ns = forecast->waited_ns;
 }
 
-void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, uint64_t now_ns)
+void forecast_open(struct forecast *forecast, uint64_t call, uint32_t number, uint64_t now_ns)
 {
 	struct forecast_entry *set;
 	uint64_t key;
 
-	forecast->site = site;
+	forecast->call = call;
 	forecast->began_ns = now_ns;
 	forecast->number = number;
 	forecast->stamp++;
@@ -178,6 +182,7 @@ bool forecast_doubts(const struct forecast *forecast)
 	return forecast->entry && (forecast->entry->late >= 2 || forecast->shorter);
 }
 
+/* Returns the shortest kept end, UINT32_MAX if none is kept. */
 static uint32_t least(const struct forecast_ends *ends)
 {
 	uint32_t least = UINT32_MAX;
@@ -187,7 +192,7 @@ static uint32_t least(const struct forecast_ends *ends)
 	return least;
 }
 
-/* Returns how far the ends lie apart, without the latest one of them. */
+/* Returns how far the ends lie apart, from the earliest to the second latest: one end may be an outlier. */
 static uint32_t spread(const struct forecast_ends *ends)
 {
 	uint32_t most = 0, second = 0;
@@ -279,6 +284,7 @@ void forecast_own(struct forecast *forecast, uint64_t took_ns)
 		entry->own_ns = took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX;
 }
 
+/* Returns a time in the unit of kept ends; 0 for a negative one. */
 static uint32_t units(uint64_t from_ns, uint64_t until_ns)
 {
 	uint64_t many = until_ns > from_ns ? (until_ns - from_ns) >> FORECAST_UNIT : 0;
@@ -286,6 +292,7 @@ static uint32_t units(uint64_t from_ns, uint64_t until_ns)
 	return many < UINT32_MAX ? (uint32_t)many : UINT32_MAX;
 }
 
+/* Keeps an end, in place of the oldest one if there is no room. */
 static void end_keep(struct forecast_ends *ends, uint32_t at)
 {
 	ends->at[ends->next] = at;
@@ -314,6 +321,7 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 	return periods;
 }
 
+/* Keeps the end of the call by both clocks, if it may be kept (forecast.h). */
 static void ends_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen,
                        uint32_t periods)
 {
@@ -339,6 +347,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 		end_keep(&entry->since, since);
 }
 
+/* Widens the margin of a late call. Narrows it a little if the thread slept and the call was in time. */
 static void margin_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
 {
 	uint32_t many = BACK_LEAST / 2 * (forecast->ranks > 1 ? forecast->ranks : 2);
@@ -369,7 +378,7 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	entry->ended_ns = seen.ended_ns;
 	entry->look = seen.look;
 	if (seen.ended_ns - forecast->began_ns >= FORECAST_SHORT_NS)
-		forecast->previous = forecast->site;
+		forecast->previous = forecast->call;
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked};
 }
 

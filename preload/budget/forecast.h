@@ -34,10 +34,10 @@
 
 #include "preload/budget/account.h"
 
-#define FORECAST_SETS     128u
-#define FORECAST_WAYS     2u
-#define FORECAST_ENDS     8u
-#define FORECAST_KNOWN    3u
+#define FORECAST_SETS     128u              /* sets of the table; a key's set follows from its hash */
+#define FORECAST_WAYS     2u                /* entries of a set */
+#define FORECAST_ENDS     8u                /* ends that are kept of a key */
+#define FORECAST_KNOWN    3u                /* least number of ends for a forecast */
 #define FORECAST_UNIT     6                 /* log2 of the unit of kept ends: 64 ns, which reaches to 274 s */
 #define FORECAST_CLASSES  5u                /* number of classes of naps by length: the kernel ends long naps later */
 #define FORECAST_NAP_NS   UINT64_C(20000)   /* a shorter nap is not worth its cost */
@@ -46,16 +46,17 @@
 
 /* Known ends by one clock. */
 struct forecast_ends {
-	uint32_t at[FORECAST_ENDS];
-	uint8_t count;
-	uint8_t next; /* index of the next end */
+	uint32_t at[FORECAST_ENDS]; /* in units of 2^FORECAST_UNIT ns */
+	uint8_t count;              /* number of ends in `at` */
+	uint8_t next;               /* index at which the next end is kept */
 };
 
+/* The calls of one key, as far as they are known. */
 struct forecast_entry {
-	uint64_t key;      /* hash of the call's site and of the site before it; 0: the entry is free */
-	uint64_t ended_ns; /* when the call ended last */
-	uint64_t look;     /* number of the look that the call ended in; 0: none */
-	uint32_t margin_ns;
+	uint64_t key; /* hash of the call (forecast_call) and of the call that waited before it; 0: the entry is free */
+	uint64_t ended_ns;          /* when the call ended last */
+	uint64_t look;              /* number of the look that the call ended in; 0: none */
+	uint32_t margin_ns;         /* how long before the earliest end a nap shall be over */
 	uint32_t stamp;             /* number of the wait that used the entry last */
 	uint32_t number;            /* number of the latest ended call among the calls of its function */
 	uint32_t stride;            /* usual difference of such numbers from one end to the next */
@@ -73,12 +74,12 @@ struct forecast_entry {
 
 /* The forecasts of one thread. All zero at first, except for ranks. */
 struct forecast {
-	uint32_t ranks; /* number of ranks of the job */
-	uint32_t stamp;
-	uint64_t previous; /* site of the latest call that waited for FORECAST_SHORT_NS or longer */
-	uint64_t site;     /* site of the open call */
-	uint64_t began_ns;
-	uint32_t number;
+	uint32_t ranks;     /* number of ranks of the job */
+	uint32_t stamp;     /* number of waits so far */
+	uint64_t previous;  /* the latest call that waited for FORECAST_SHORT_NS or longer, by forecast_call */
+	uint64_t call;      /* the open call, by forecast_call */
+	uint64_t began_ns;  /* when the open call began to wait */
+	uint32_t number;    /* number of the open call among the calls of its function */
 	bool shorter;       /* true if the work before the open call was shorter than usual by more than a quarter */
 	uint64_t work_ns;   /* own work before the open call; 0: unknown */
 	uint64_t waited_ns; /* length of all waits before the open call */
@@ -88,11 +89,11 @@ struct forecast {
 	struct forecast_entry table[FORECAST_SETS][FORECAST_WAYS];
 };
 
-/* Returns a hash of the words that tell one call from another. Never 0. */
-uint64_t forecast_site(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer);
+/* Returns a hash that tells one call from another: callsite, function, communicator or other handle, peer. Never 0. */
+uint64_t forecast_call(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer);
 
-/* Opens a call that begins to wait at that site. number: the call's number among the calls of its function. */
-void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, uint64_t now_ns);
+/* Opens a call (forecast_call) that begins to wait. number: its number among the calls of its function. */
+void forecast_open(struct forecast *forecast, uint64_t call, uint32_t number, uint64_t now_ns);
 
 /* Returns true if enough ends of the open call are known. */
 bool forecast_knows(const struct forecast *forecast);

@@ -43,6 +43,7 @@ struct gap_rule {
 static const struct gap_rule rule_polled = {3, 900, 8, 1500, UINT32_MAX};
 static const struct gap_rule rule_dozed = {2, 1200, 2, 1500, 0xf};
 
+/* Moves the usual time, a running 25th percentile, by a gap. A gap with work in it hardly moves it. */
 static void usual_learn(struct ladder_usual *usual, uint64_t gap_ns, bool work)
 {
 	uint64_t unit = usual->ns / 16 + 1;
@@ -76,12 +77,14 @@ enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_n
 	return pace->signs >= HOLD_SIGNS ? LADDER_PROGRESS : LADDER_GAP;
 }
 
+/* Returns when a rung that is benched now comes back. */
 static uint64_t bench_end(const struct ladder_latency *latency, uint64_t now_ns)
 {
 	return now_ns + (BENCH_NS << latency->benches);
 }
 
-static void rung_on_probation(struct ladder_latency *latency, const struct ladder_policy *policy)
+/* Puts a rung back into use until it is measured again: it is benched sooner, and for longer. */
+static void rung_put_on_probation(struct ladder_latency *latency, const struct ladder_policy *policy)
 {
 	latency->back_ns = latency->retry_ns = 0;
 	latency->strikes = STRIKES_OUT / 2;
@@ -98,7 +101,7 @@ static bool rung_try_return(struct ladder_latency *latency, const struct ladder_
 		return true;
 	if (now_ns < latency->back_ns)
 		return false;
-	rung_on_probation(latency, policy);
+	rung_put_on_probation(latency, policy);
 	return true;
 }
 
@@ -119,7 +122,7 @@ static bool rung_try_fit(struct ladder_latency *latency, const struct ladder_pol
 		latency->retry_ns = bench_end(latency, now_ns);
 	if (now_ns < latency->retry_ns)
 		return false;
-	rung_on_probation(latency, policy);
+	rung_put_on_probation(latency, policy);
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The ladder: how long may a wait look away, and by which rung?
+ * The ladder: how long may a waiting thread go without a poll, and by which rung does it spend that time?
  *
  * A wait that has lasted w may be prolonged by the budget
  *

@@ -21,7 +21,7 @@ static bool is_doubted(const struct plan *plan)
 }
 
 /* Returns a number that is unique to the look at that time, or to the pause that serves as one; 0: it is in neither. */
-static uint64_t look_at(const struct plan *plan, uint64_t now_ns)
+static uint64_t look_number(const struct plan *plan, uint64_t now_ns)
 {
 	if (is_doubted(plan))
 		return ~plan->account.paused_ns;
@@ -30,7 +30,7 @@ static uint64_t look_at(const struct plan *plan, uint64_t now_ns)
 	return now_ns < plan->looks.from_ns ? 1 : plan->looks.number + 2;
 }
 
-void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns)
+void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns)
 {
 	plan->forecasts = forecasts && plan->forecast;
 	plan->slept = false;
@@ -42,10 +42,11 @@ void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts
 	}
 	account_resume(&plan->account, looks_turn_ns(&plan->looks), now_ns, real_ns);
 	if (plan->forecast)
-		forecast_open(plan->forecast, site, number, now_ns);
-	plan->look = look_at(plan, now_ns);
+		forecast_open(plan->forecast, call, number, now_ns);
+	plan->look = look_number(plan, now_ns);
 }
 
+/* Returns true if the account compares the open call: its usual period is known. */
 static bool is_compared(const struct plan *plan)
 {
 	return plan->forecasts && plan->forecast->entry && account_knows(&plan->forecast->entry->periods);
@@ -81,7 +82,7 @@ void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
  * Returns true if the thread shall be awake when the open call ends: in a look, after two late ends or with shorter
  * work, and while few ends are known.
  */
-static bool is_watched(const struct plan *plan, uint64_t now_ns)
+static bool must_be_awake(const struct plan *plan, uint64_t now_ns)
 {
 	return looks_at(&plan->looks, now_ns) || forecast_doubts(plan->forecast) || !forecast_knows(plan->forecast);
 }
@@ -92,7 +93,7 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
 	const struct forecast *forecast = plan->forecast;
 	uint64_t least_ns = forecast_least_ns(forecast), before_ns = forecast_margin_ns(forecast);
 
-	if (is_watched(plan, now_ns)) {
+	if (must_be_awake(plan, now_ns)) {
 		if (forecast->shorter || least_ns < FORECAST_LONG_NS)
 			return 0;
 		end_ns = forecast->began_ns + least_ns - least_ns / LOOK_PART;
@@ -134,7 +135,7 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	uint64_t part_ns = landing_ns > now_ns ? forecast_part_ns(plan->forecast, landing_ns - now_ns) : 0;
 	uint64_t ask_ns = ask_limit(plan, part_ns, now_ns, most_ns);
 
-	if (is_watched(plan, now_ns) && ask_ns < FORECAST_NAP_NS)
+	if (must_be_awake(plan, now_ns) && ask_ns < FORECAST_NAP_NS)
 		return step_plain(PLAN_LOOK);
 	if (end_ns < now_ns)
 		plan->outlasted_ns = end_ns;
@@ -265,7 +266,7 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 	seen.late = plan_is_late(plan, seen.ended_ns);
 	seen.look = seen.late ? 0 : plan->look;
 	seen.cheap = account_is_cheap(&plan->account, last_ns);
-	if (look_at(plan, last_ns) != seen.look)
+	if (look_number(plan, last_ns) != seen.look)
 		seen.look = 0;
 	nap_end(plan);
 	call_count(plan, seen.ended_ns, seen.late);

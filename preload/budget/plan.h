@@ -72,10 +72,10 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
                 uint64_t slowdown_ppm, uint64_t now_ns);
 
 /*
- * Opens the plan of a call that begins to wait. number: the call's number among the calls of its function. now_ns: the
- * first empty poll of the call. real_ns: the node's clock at now_ns.
+ * Opens the plan of a call (forecast_call) that begins to wait. number: its number among the calls of its function.
+ * now_ns: the first empty poll of the call. real_ns: the node's clock at now_ns.
  */
-void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns);
+void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns);
 
 /*
  * Learns that the runtime made progress between last_ns and now_ns. last_ns: the last empty poll, or the end of a nap
@@ -108,6 +108,7 @@ struct plan_nap {
 	bool alike;  /* true if naps by forecast take the same rung: then the nap teaches how late they end */
 };
 
+/* Learns that a nap is over: how late it ended, and that something may have come in it. */
 void plan_woke(struct plan *plan, struct plan_nap nap);
 
 /* Returns true if the open call, which ended at ended_ns, may have ended during its nap. */

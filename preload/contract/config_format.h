@@ -18,7 +18,7 @@
  *     shared=0|1               the task shares its cores: the spin phase yields really; MPICH: 60 us more of budget
  *     ibarrier=0|1             optional: an Ibarrier before some collectives, see wrap/prewait.h
  *     polls=0|1                optional: sleep in the program's own loops that only ask, see wait/loop.h
- *     sites=0|1                optional: tell waits apart by the program's call site, see wait/site.h
+ *     sites=0|1                optional: tell waits apart by the program's call site, see wait/callsite.h
  *     profile=0|1              read the clock at entry and exit of every call too
  *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
  *     umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none

@@ -5,7 +5,7 @@
  * the board, also one for each CPU. The board is a memfd of root's that tasks can only read. A rank rings by FUTEX_WAKE
  * on the board's bell, and waits for an answer by FUTEX_WAIT on the answer's word: neither needs to write to the board.
  * So a task can send nothing to root, and root waits for no lock of a task's. Root may miss a ring in the moment in
- * which it falls asleep. Root therefore reads the requests each MPIWAIT_LEASE_LOOK_NS while a core is low, and a rank
+ * which it falls asleep. Root therefore reads the requests each MPIWAIT_LEASE_POLL_NS while a core is low, and a rank
  * that waits rings again.
  *
  * A rank finds segment and board by number, device and inode, or opens them again through /proc/<task>/fd, because the
@@ -20,7 +20,7 @@
 /* Root restores a core's frequency if nobody has asked for the low frequency again for HOLD; a rank asks each RENEW. */
 #define MPIWAIT_LEASE_HOLD_NS  UINT64_C(1000000000)
 #define MPIWAIT_LEASE_RENEW_NS UINT64_C(250000000)
-#define MPIWAIT_LEASE_LOOK_NS  UINT64_C(10000000)
+#define MPIWAIT_LEASE_POLL_NS  UINT64_C(10000000)
 
 enum mpiwait_lease_verb { MPIWAIT_LEASE_LOW = 1, MPIWAIT_LEASE_RESTORE };
 

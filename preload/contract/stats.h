@@ -30,8 +30,8 @@
 #define MPIWAIT_PHASE_NONE   0u   /* index of the waits in no phase; phase level[i] has the index i + 1 */
 #define MPIWAIT_PHASE_OTHER  (MPIWAIT_PHASES + 1u)
 #define MPIWAIT_PHASE_PLACES (MPIWAIT_PHASES + 2u)
-#define MPIWAIT_SITES        64u /* call sites that a rank tells apart; one more entry is for all others */
-#define MPIWAIT_MODULES      16u /* programs and libraries in which call sites lie */
+#define MPIWAIT_SITES        64u /* callsites that a rank tells apart; one more entry is for all others */
+#define MPIWAIT_MODULES      16u /* programs and libraries in which callsites lie */
 #define MPIWAIT_MODULE_NAME  48u
 #define MPIWAIT_BUILD_ID     20u
 #define MPIWAIT_WORDS        16384u /* CPUs for which a frequency can be asked */
@@ -188,18 +188,18 @@ struct mpiwait_module {
 	uint32_t build_id_size; /* bytes of the build id, 0: the file has none */
 };
 
-/* A call site: a position in the program from which a call was made that waited. */
+/* A callsite: a position in the program from which a call was made that waited. */
 struct mpiwait_site {
 	uint64_t key;    /* address in the rank, combined with the row of the call; 0: the entry is free */
 	uint64_t offset; /* address of the instruction after the call, as the module's file counts */
 	uint16_t module; /* index of the module + 1; 0: none, or not known yet */
-	uint16_t layer;  /* 1: the call site is in MPI's own layer for another language (preload/wait/site.h) */
+	uint16_t layer;  /* 1: the callsite is in MPI's own layer for another language (preload/wait/callsite.h) */
 	uint32_t row;
 	uint64_t waits;
 	uint64_t wait_ns;
 };
 
-/* The call sites. Written with the key sites only: preload/wait/site.h. */
+/* The callsites. Written with the key sites only: preload/wait/callsite.h. */
 struct mpiwait_sites {
 	uint32_t modules; /* entries of module asked for, counted atomically */
 	uint32_t reserved;

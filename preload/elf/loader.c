@@ -57,6 +57,7 @@ static uintptr_t function_find(const struct object *object, const char *text)
 	return symbol ? object->base + symbol->st_value : 0;
 }
 
+/* Takes the functions of the first C library in the list of loaded objects. Stops the walk there. */
 static int library_match(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct loader *ret_loader = context;

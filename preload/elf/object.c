@@ -14,6 +14,7 @@ static const void *address_of(const struct object *object, Elf64_Addr value)
 	return (const void *)(value < object->base ? value + object->base : value);
 }
 
+/* Notes a table that an entry of the dynamic section tells of. */
 static void entry_read(struct object *object, const Elf64_Dyn *entry)
 {
 	const void *address = address_of(object, entry->d_un.d_ptr);
@@ -79,6 +80,7 @@ struct object_name object_name(const char *text)
 	return name;
 }
 
+/* Returns the name's hash for the older table (System V ABI). */
 static uint32_t older_hash(const char *text)
 {
 	uint32_t hash = 0;
@@ -90,6 +92,7 @@ static uint32_t older_hash(const char *text)
 	return hash;
 }
 
+/* Returns true if other objects can be bound to the symbol as to a function. */
 static bool is_function(const Elf64_Sym *symbol)
 {
 	unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other), type = ELF64_ST_TYPE(symbol->st_info);
@@ -99,6 +102,7 @@ static bool is_function(const Elf64_Sym *symbol)
 	       (type == STT_FUNC || type == STT_NOTYPE || type == STT_GNU_IFUNC);
 }
 
+/* Returns true if the symbol is the wanted definition, whatever its version. */
 static bool is_match(const struct object *object, size_t index, const struct object_name *name)
 {
 	const Elf64_Sym *symbol = &object->symbol[index];
@@ -125,6 +129,7 @@ static struct gnu_table gnu_table(const uint32_t *words)
 	return table;
 }
 
+/* Returns the index of the definition by the GNU hash table, 0 if there is none. */
 static size_t gnu_find(const struct object *object, const struct object_name *name)
 {
 	const uint32_t bits = 8 * sizeof(Elf64_Addr);
@@ -145,6 +150,7 @@ static size_t gnu_find(const struct object *object, const struct object_name *na
 	return 0;
 }
 
+/* Returns the index of the definition by the older hash table, 0 if there is none. */
 static size_t older_find(const struct object *object, const struct object_name *name)
 {
 	uint32_t buckets = object->hash[0];

@@ -21,6 +21,7 @@ struct pages {
 	bool writable;
 };
 
+/* Returns the object's pages that the loader has made read-only. */
 static struct pages sealed_find(const struct object *object)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -46,6 +47,7 @@ static bool is_open(const struct object *object, const uintptr_t *slot)
 	return segment && segment->p_flags & PF_W && !(segment->p_flags & PF_X);
 }
 
+/* Makes these pages writable. Returns false if that is not possible. */
 static bool sealed_open(struct pages *sealed)
 {
 	if (!sealed->writable)
@@ -54,6 +56,7 @@ static bool sealed_open(struct pages *sealed)
 	return sealed->writable;
 }
 
+/* Changes a reference, if its page can be written. */
 static void slot_write(const struct object *object, struct pages *sealed, uintptr_t *slot, uintptr_t value)
 {
 	bool in_sealed = (uintptr_t)slot >= sealed->start && (uintptr_t)slot < sealed->end;
@@ -62,6 +65,7 @@ static void slot_write(const struct object *object, struct pages *sealed, uintpt
 		__atomic_store_n(slot, value, __ATOMIC_RELAXED);
 }
 
+/* Asks for the value that a reference should have, if it is bound by name, and changes it to that. */
 static void reference_choose(const struct object *object, struct pages *sealed, const Elf64_Rela *relocation,
                              rebind_choice *choose)
 {

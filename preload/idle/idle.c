@@ -76,6 +76,7 @@ static const struct runtime *runtime; /* NULL: unknown */
 static uint32_t variables_set;        /* bit per variable of the row: set by idle_prepare */
 static bool yields_plainly;           /* the user did not change how an idle call yields */
 
+/* Returns the row of the runtime, NULL if it is unknown. */
 static const struct runtime *runtime_find(enum mpiwait_family family)
 {
 	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
@@ -99,6 +100,7 @@ static const char *variable_get(const char *name)
 	return value;
 }
 
+/* Returns true for the words by which MPICH's variables switch something off. */
 static bool is_off(const char *text)
 {
 	static const char *const words[] = {"0", "no", "off", "false", "disable"};
@@ -109,6 +111,7 @@ static bool is_off(const char *text)
 	return false;
 }
 
+/* Returns true if the user's value, or no value, leaves an idle call what the hooks expect. */
 static bool setting_is_plain(const struct setting *setting)
 {
 	const char *value = setting->name ? variable_get(setting->name) : NULL;
@@ -126,6 +129,7 @@ static bool settings_are_plain(void)
 	return true;
 }
 
+/* Returns true unless the user chose another netmod than UCX. */
 static bool netmod_is_ucx(void)
 {
 	const char *netmod = variable_get("MPIR_CVAR_CH4_NETMOD");

@@ -1,5 +1,6 @@
 /*
- * Idle: the hooks, functions that an MPI runtime calls from its own wait loop when it finds nothing to do.
+ * Idle: the hooks, functions that an MPI runtime calls from its own wait loop when it finds nothing to do. The runtime
+ * is the MPI library of the process, with the libraries below it that poll for messages. "The library" is this one.
  *
  * Invariant: outside of a blocking call of the thread, a hook does what would have happened without the library. A hook
  * asks the loader only for its own successor, and once. opal_progress does so in a process that uses no MPI function

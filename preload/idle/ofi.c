@@ -81,6 +81,7 @@ static inline struct taken *taken_by_table(struct fabric_object *object, unsigne
 	return (struct taken *)(copy - offsetof(struct taken, copy) - table * sizeof(struct fabric_table));
 }
 
+/* Returns the object's entry, NULL if there is none. */
 static inline struct taken *taken_of(struct fabric_object *object, unsigned table)
 {
 	struct taken *entry = taken_by_table(object, table);
@@ -88,6 +89,7 @@ static inline struct taken *taken_of(struct fabric_object *object, unsigned tabl
 	return __builtin_expect(entry != NULL, 1) ? entry : taken_search(object);
 }
 
+/* Returns the function that the provider has at that place of its table; NULL: the object has no entry. */
 static inline fabric_operation *original(const struct taken *entry, unsigned table, unsigned function)
 {
 	return entry ? __atomic_load_n(&entry->original[table]->function[function], __ATOMIC_RELAXED) : NULL;
@@ -110,7 +112,7 @@ static inline void polled(bool idle_poll)
 		return;
 	if (!idle_poll)
 		wait->progressed = 1;
-	else if (hook_serves() && ++wait->polls >= WAIT_FREE_POLLS && wait_lets_look(wait, MPIWAIT_HOOK_OFI))
+	else if (hook_serves() && ++wait->polls >= WAIT_FREE_POLLS && wait_may_read_clock(wait, MPIWAIT_HOOK_OFI))
 		wait_idle(wait, MPIWAIT_HOOK_OFI);
 }
 
@@ -138,6 +140,7 @@ static ssize_t queue_readfrom(struct fabric_object *queue, void *buffer, size_t 
 	return next ? queue_polled(next(queue, buffer, count, sources)) : -ENOSYS;
 }
 
+/* Returns true if the counter has another value than at its latest reading, and keeps it. */
 static inline bool counter_moved(struct taken *entry, uint64_t count)
 {
 	if (__atomic_load_n(&entry->count, __ATOMIC_RELAXED) == count)
@@ -163,6 +166,7 @@ static void entry_free(struct taken *entry)
 	__atomic_store_n(&entry->used, false, __ATOMIC_RELEASE);
 }
 
+/* Puts the copies into the object: it is watched from here on. */
 static void copies_put(struct taken *entry, struct fabric_object *object)
 {
 	__atomic_store_n(&entry->object, object, __ATOMIC_RELEASE);
@@ -196,6 +200,7 @@ static int object_close_last(struct taken *entry, struct fabric_object *object, 
 	return code;
 }
 
+/* Replaces an object's close: the last one gives the entry back. */
 static int object_close(struct fabric_object *object)
 {
 	struct taken *entry = taken_of(object, FABRIC_COMMON);
@@ -280,6 +285,7 @@ static void reached_raise(uint32_t least)
 		;
 }
 
+/* Returns a free entry, NULL if there is none. */
 static struct taken *entry_claim(void)
 {
 	for (uint32_t i = 0; i < TAKEN; i++)
@@ -299,6 +305,7 @@ static void stale_free(const struct fabric_object *object)
 		entry_free(entry);
 }
 
+/* Makes the copies of the object's tables, and puts them into the object. */
 static void entry_fill(struct taken *entry, struct fabric_object *object, enum kind kind)
 {
 	entry->kind = kind;
@@ -336,6 +343,7 @@ static int opening_end(int code, struct fabric_object **object, enum kind kind)
 	return code;
 }
 
+/* Replaces a function that opens an object, which is watched then. */
 static int object_open(struct fabric_object *from, unsigned index, void *attributes, struct fabric_object **ret_object,
                        void *context, enum kind kind)
 {
@@ -375,6 +383,7 @@ static int counter_open(struct fabric_object *domain, void *attributes, struct f
 	return object_open(domain, FABRIC_CNTR_OPEN, attributes, ret_counter, context, KIND_COUNTER);
 }
 
+/* Finds libfabric's function behind us. Keeps errno. */
 static void *function_find(const char *name, const char *version, const void *caller)
 {
 	int saved = errno;
@@ -424,7 +433,8 @@ __asm__(".symver ofi_fabric2, fi_fabric2@@FABRIC_1.8");
 /* Returns true if both tables are of one library: the provider put another of its own tables into the object. */
 static bool table_is_the_providers(const struct taken *entry, const struct fabric_table *table)
 {
-	return table_is_known(table, least_bytes[entry->kind]) && next_is_alike(table, entry->original[FABRIC_OWN]);
+	return table_is_known(table, least_bytes[entry->kind]) &&
+	       next_in_same_object(table, entry->original[FABRIC_OWN]);
 }
 
 /*

@@ -1,7 +1,10 @@
 /*
- * yield: the hook sched_yield. Open MPI calls it from opal_progress, in the code of libopen-pal; MPICH 5 and Intel MPI
- * from the code of the MPI library. A yield of any other caller reaches the kernel, also one inside opal_progress: from
- * a progress callback, a transport or a user-level thread.
+ * yield: the hook sched_yield. An MPI runtime yields when it has polled and found nothing: Open MPI in opal_progress,
+ * in the code of libopen-pal; MPICH 5 and Intel MPI in the code of the MPI library. In a blocking call such a yield is
+ * an idle poll, in which the thread may sleep.
+ *
+ * A yield by any other code goes to the kernel as it is. So does one by a progress callback, a transport or a
+ * user-level thread that opal_progress calls.
  */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,34 +17,44 @@
 
 int sched_yield(void);
 
+/* Yields in the kernel. Returns its result. */
 static __attribute__((noinline)) int yield_really(void)
 {
 	return (int)syscall(SYS_sched_yield);
 }
 
 /*
- * Returns true if the first polls of a wait yield the core too. If ranks share a core, the message cannot come before
- * the other rank has run, and 64 polls take as long as a round trip.
+ * Returns true if each idle poll of the call must yield in the kernel, the first WAIT_FREE_POLLS included: the ranks
+ * share cores, and the thread may sleep in this call. The message cannot come before the rank that shares the core has
+ * run, and so many polls without a yield take as long as a round trip.
  */
-static bool is_shared_wait(const struct wait *wait)
+static bool must_yield(const struct wait *wait)
 {
 	return process.config.shared && wait->kind == CALL_WAIT && process.policy.rungs != 0;
 }
 
 /*
- * Handles a yield in a blocking call. The runtime's own yields reach the kernel if the library spends no time in them.
+ * Handles an idle poll of MPICH or Intel MPI in a blocking call; returns 0 as sched_yield does. After WAIT_FREE_POLLS
+ * the thread may sleep in it. If nothing was slept, a call in which the thread may sleep goes on polling without a
+ * yield, unless ranks share cores. In any other call the kernel gets the yield that it would get without this library:
+ * none if only this library has switched yields on.
  */
-static __attribute__((noinline)) int yield_runtime(struct wait *wait)
+static __attribute__((noinline)) int mpi_idle_poll(struct wait *wait)
 {
-	if (++wait->polls >= WAIT_FREE_POLLS && wait_lets_look(wait, MPIWAIT_HOOK_YIELD) &&
+	if (++wait->polls >= WAIT_FREE_POLLS && wait_may_read_clock(wait, MPIWAIT_HOOK_YIELD) &&
 	    wait_idle(wait, MPIWAIT_HOOK_YIELD))
 		return 0;
 	if (wait->kind == CALL_WAIT && process.policy.rungs != 0)
-		return is_shared_wait(wait) ? yield_really() : 0;
+		return must_yield(wait) ? yield_really() : 0;
 	return idle.yields_natively || !idle.yields_for_us ? yield_really() : 0;
 }
 
-static __attribute__((noinline)) int yield_opal(struct wait *wait)
+/*
+ * Handles an idle poll of Open MPI in a blocking call, past the first WAIT_FREE_POLLS; returns 0 as sched_yield does.
+ * The thread may sleep in it. If it may not in this call, the kernel gets the yield, unless only this library has
+ * switched yields on.
+ */
+static __attribute__((noinline)) int opal_idle_poll(struct wait *wait)
 {
 	if (wait_idle(wait, MPIWAIT_HOOK_OPAL) || idle.yields_for_us)
 		return 0;
@@ -54,8 +67,10 @@ static bool is_in(const struct idle_text *text, uintptr_t caller)
 }
 
 /*
- * Learns the address from which opal_progress yields. If it ends in a jump, and so seems to yield from our code, a
- * caller in libopen-pal is a callback that jumps too, and does not count.
+ * Learns the address from which opal_progress yields. Returns true if this caller is opal_progress.
+ *
+ * A compiler may end opal_progress with a jump to sched_yield. The return address then lies in our own opal_progress.
+ * After such a caller was seen, one in libopen-pal is another function, which opal_progress called: it does not count.
  */
 static __attribute__((noinline)) bool caller_learn(uintptr_t caller)
 {
@@ -85,12 +100,12 @@ EXPORT int sched_yield(void)
 	if (opal_recognise(caller, (uintptr_t)__builtin_frame_address(0))) {
 		idle_frame |= IDLE_FRAME_YIELDED;
 		if (wait->kind >= CALL_TIME && ++wait->polls >= WAIT_FREE_POLLS)
-			return yield_opal(wait);
+			return opal_idle_poll(wait);
 	} else {
 		if (!is_in(&idle.mpi, caller))
 			return yield_really();
 		if (wait->kind >= CALL_TIME)
-			return yield_runtime(wait);
+			return mpi_idle_poll(wait);
 	}
-	return idle.yields_for_us && !is_shared_wait(wait) ? 0 : yield_really();
+	return idle.yields_for_us && !must_yield(wait) ? 0 : yield_really();
 }

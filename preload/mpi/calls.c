@@ -20,6 +20,7 @@ static const uint8_t groups[CALL_ROWS] = {
 #undef CALL
 };
 
+/* Notes an argument as peer of the latest message, or as its source if the message has a peer already. */
 static void peer_add(struct call_shape *shape, int8_t argument)
 {
 	struct call_message *message;
@@ -33,8 +34,12 @@ static void peer_add(struct call_shape *shape, int8_t argument)
 		message->source = argument;
 }
 
-/* Finds the root. A rooted call has two messages and one peer behind both: the root. */
-static void root_find(struct call_shape *shape)
+/*
+ * Moves the root of a call such as Gather or Scatter from its message to shape->root, and marks the message that only
+ * the root has. These calls have two messages, and no peer but one in an argument behind both: the root. With VOLUME
+ * SECOND the root has the first message, else the second.
+ */
+static void root_separate(struct call_shape *shape)
 {
 	struct call_message *message = shape->message;
 
@@ -61,7 +66,7 @@ void call_shape_get(enum call_row row, struct call_shape *ret_shape)
 			next.count = i;
 			next.counts = letter == 'N';
 		}
-		if ((letter == 't' || letter == 'T') && shape.messages < CALL_GROUPS_MAX) {
+		if ((letter == 't' || letter == 'T') && shape.messages < CALL_MESSAGES_MAX) {
 			next.type = i;
 			next.types = letter == 'T';
 			shape.message[shape.messages++] = next;
@@ -74,6 +79,6 @@ void call_shape_get(enum call_row row, struct call_shape *ret_shape)
 		if (letter == 'R')
 			shape.persistent = true;
 	}
-	root_find(&shape);
+	root_separate(&shape);
 	*ret_shape = shape;
 }

@@ -66,6 +66,7 @@ static int own_note(struct dl_phdr_info *info, size_t size, void *unused)
 	return 1;
 }
 
+/* Finds this library's own symbols and versions. Returns false if the names cannot be shown and hidden. */
 static bool own_find(void)
 {
 	const struct object_name trigger = object_name("__gmon_start__");
@@ -89,6 +90,7 @@ static bool is_own_mpi(size_t index)
 	return symbol->st_shndx != SHN_UNDEF && is_mpi_name(own.object.strings + symbol->st_name);
 }
 
+/* Lists the library's own MPI functions, with no next function yet. */
 static void own_list(void)
 {
 	for (size_t i = 1; i < own.symbols; i++) {
@@ -132,6 +134,7 @@ static int linked_note(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
+/* Lists them with the functions that objects linked behind this library define. */
 static void linked_list(void)
 {
 	bool behind = false;
@@ -164,6 +167,7 @@ static bool is_seen(size_t index)
 	return own.object.version[index] != own.unseen;
 }
 
+/* Shows or hides the symbol with that index. */
 static void version_set(size_t index, bool seen)
 {
 	Elf64_Half *version = (Elf64_Half *)(uintptr_t)&own.object.version[index];
@@ -244,6 +248,7 @@ static bool is_known(struct search *search, const struct dl_phdr_info *info)
 	return same;
 }
 
+/* Notes an object that is an MPI. Stops the walk if nothing was loaded since the last one. */
 static int loaded_note(struct dl_phdr_info *info, size_t size, void *context)
 {
 	const struct object_name init = object_name("PMPI_Init");
@@ -273,10 +278,10 @@ void names_settle(bool acts)
 }
 
 /*
- * Shows the functions of an MPI that has been loaded. With two MPIs, none is shown: a program that loads both unseen
- * means the one or the other, and finds it if nothing stands before it.
+ * Shows the functions of an MPI that has been loaded. With two MPIs, none is shown: a program
+ * that loads both means one of them with each call, and gets that one if this library stands before neither.
  */
-static void loaded_look(void)
+static void loaded_check(void)
 {
 	struct search search = {.mpis = 0};
 	uintptr_t mpi;
@@ -299,7 +304,7 @@ static void loaded_look(void)
  */
 static void (*load_noticed(void))(void)
 {
-	loaded_look();
+	loaded_check();
 	return NULL;
 }
 

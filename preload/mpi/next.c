@@ -211,7 +211,7 @@ void *next_versioned(const char *name, const char *version, const void *caller)
 		scope = loader->open(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	if (scope)
 		symbol = versioned_symbol(loader, scope, name, version);
-	return symbol && !next_is_alike(symbol, next_table) ? symbol : NULL;
+	return symbol && !next_in_same_object(symbol, next_table) ? symbol : NULL;
 }
 
 bool next_defines(const void *function, const char *name)
@@ -222,7 +222,7 @@ bool next_defines(const void *function, const char *name)
 	return definition_object((uintptr_t)function, &object) && object_find_any(&object, &wanted);
 }
 
-bool next_is_alike(const void *one, const void *other)
+bool next_in_same_object(const void *one, const void *other)
 {
 	struct object first, second;
 
@@ -252,6 +252,7 @@ static bool found_guard(size_t index, const char *name, void *found)
 	return forward_guard(index, name, found, name[0] == 'P' ? NULL : next_symbol(strcat(profiled, name)));
 }
 
+/* Looks up the four functions of a row. One that is missing becomes `missing`, which returns an MPI error code. */
 static void row_resolve(size_t row, void *missing)
 {
 	static const struct {
@@ -306,8 +307,8 @@ void *next_find(size_t index)
 {
 	if (!__atomic_load_n(&mpi.found, __ATOMIC_ACQUIRE))
 		next_resolve();
-	if (next_look(index))
-		return next_look(index);
+	if (next_known(index))
+		return next_known(index);
 	return forward_tool(index) ? forward_tool(index) : (void *)absent;
 }
 

@@ -1,6 +1,8 @@
 /*
  * Finds the functions that the wrappers stand in front of: the next symbol of the same name, wherever the MPI was
- * loaded.
+ * loaded. "Behind us" are the objects, programs and shared libraries, that the loader searches after this library.
+ *
+ * "Asks the loader" warns of a function that may take the loader's lock, and may allocate.
  *
  * Invariant: a function that was found stays valid, because a reference on the MPI library is kept. A function that an
  * MPI lacks is one that returns an MPI error code, never NULL.
@@ -25,11 +27,11 @@ extern void *next_table[CALL_ROWS * CALL_NAMES];
  */
 void next_resolve(void);
 
-/* Looks up the next function, a tool's too: the slow way of next_get. */
+/* Returns the next function, a tool's too, and looks all of them up if necessary. Never NULL. */
 void *next_find(size_t index);
 
-/* Returns the next function, NULL if it was not looked up yet or is a tool's. */
-static inline void *next_look(size_t index)
+/* Returns the next function if it is in next_table; NULL if it was not looked up yet or is a tool's. */
+static inline void *next_known(size_t index)
 {
 	return __atomic_load_n(&next_table[index], __ATOMIC_RELAXED);
 }
@@ -37,7 +39,7 @@ static inline void *next_look(size_t index)
 /* Returns the next function, which is looked up if necessary. */
 static inline void *next_get(size_t index)
 {
-	void *next = next_look(index);
+	void *next = next_known(index);
 
 	return __builtin_expect(next != NULL, 1) ? next : next_find(index);
 }
@@ -45,23 +47,24 @@ static inline void *next_get(size_t index)
 /* Returns the function's name without "MPI_". */
 const char *next_call_name(enum call_row row);
 
-/* Returns a symbol behind us, NULL if there is none: by RTLD_NEXT, then in the MPI library's own scope. */
+/* Returns a symbol behind us (RTLD_NEXT), or else in the MPI library's own scope; NULL if there is none. */
 void *next_symbol(const char *name);
 
 /* Returns a symbol of the first loaded library whose file name begins with prefix, NULL if there is none. */
 void *next_symbol_in(const char *prefix, const char *name);
 
 /*
- * Returns a symbol of the version (of any, if the loader knows no versions), NULL if there is none: by RTLD_NEXT, then
- * in the caller's scope. An MPI library may have loaded the symbol's library so that no other object sees it.
+ * Returns a symbol of that version, NULL if there is none: behind us, or else in the scope of the object that holds the
+ * address `caller`. An MPI library may have loaded the symbol's library with RTLD_LOCAL, so that only the MPI sees it.
+ * Any version counts where the loader has no dlvsym. A symbol of our own object does not count.
  */
 void *next_versioned(const char *name, const char *version, const void *caller);
 
 /* Returns true if the function's object defines the name, in any version. Asks the loader. */
 bool next_defines(const void *function, const char *name);
 
-/* Returns true if both addresses are in the same object. Asks the loader. */
-bool next_is_alike(const void *one, const void *other);
+/* Returns true if both addresses lie in the same object; false also if one lies in none. Asks the loader. */
+bool next_in_same_object(const void *one, const void *other);
 
 /*
  * Writes where the code of the function's object is; writes nothing for a function that is in no object. Asks the

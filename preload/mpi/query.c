@@ -118,7 +118,7 @@ int query_degrees(uintptr_t comm, int *ret_out, int *ret_in)
 	return code;
 }
 
-int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_GROUPS_MAX])
+int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_MESSAGES_MAX])
 {
 	int local = 0, peers = 0;
 	int code;

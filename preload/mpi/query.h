@@ -38,7 +38,7 @@ int query_sizes(uintptr_t comm, int *ret_local, int *ret_peers);
 int query_degrees(uintptr_t comm, int *ret_out, int *ret_in);
 
 /* Writes the lengths of the arrays of the call's first and second message. Returns an MPI error code. */
-int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_GROUPS_MAX]);
+int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_MESSAGES_MAX]);
 
 /* Returns PMPI_Type_size, or a function that returns an error. */
 int (*query_type_size(void))(uintptr_t type, int *ret_size);

@@ -107,6 +107,7 @@ static bool wakeup_is_safe(void)
 	return safe;
 }
 
+/* Returns true if a context that is made now may be one of the MPI's, and the rung event is configured. */
 static bool wakeup_is_wanted(void)
 {
 	return process.config.rungs & 1u << MPIWAIT_RUNG_EVENT && next_family() == MPIWAIT_FAMILY_OPENMPI &&
@@ -136,6 +137,7 @@ static void context_note(void *context, bool wakes)
 		}
 }
 
+/* Returns true if the context was noted as one that has wake-up support. */
 static bool context_wakes(const void *context)
 {
 	for (size_t i = 0; i < WORKERS; i++)

@@ -2,8 +2,9 @@
  * mwaitx: sleeps in C1 for a number of TSC ticks, by MWAITX. Invariant: no system call, and the timer is always on and
  * not zero, since zero means to wait forever.
  *
- * MWAITX needs a monitored address. It is a line that nobody writes, as in the kernel's own delay loop, of 128 bytes
- * because processors fetch lines in pairs.
+ * MWAITX needs a monitored address. It lies in a cache line that nobody writes, as in the kernel's own delay loop; 128
+ * bytes, because processors fetch lines in pairs. A build for another processor than x86-64 lacks MWAITX: its probe
+ * returns false, and nobody calls the doze.
  */
 #include "preload/rung/rung.h"
 
@@ -15,9 +16,9 @@
 
 #define LEAF_80000001_ECX_MONITORX (1u << 29)
 #define TIMER                      2u /* ECX[1]: EBX holds the ticks, relative, 32 bits */
-#define HINT_C1                    0u /* EAX[7:4]: the C-state less 1 */
+#define HINT_C1                    0u /* EAX[7:4] is the number of the C-state, less 1 */
 
-static char line[128] __attribute__((aligned(128)));
+static char unwritten[128] __attribute__((aligned(128)));
 
 bool rung_mwaitx_probe(const struct config *config)
 {
@@ -34,7 +35,7 @@ __attribute__((target("mwaitx"))) void rung_mwaitx_doze(uint64_t ask_ns, struct 
 	(void)thread;
 	if (ticks == 0)
 		return;
-	_mm_monitorx(line, 0, 0);
+	_mm_monitorx(unwritten, 0, 0);
 	_mm_mwaitx(TIMER, HINT_C1, ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX);
 }
 

@@ -41,6 +41,7 @@ static uint64_t
         not_before_ns; /* earliest time to ask again after a refusal or silence; UINT64_MAX: the grant is over */
 static uint64_t silent_ns = SILENT_NS; /* pause after the next silence */
 
+/* Maps the board. Returns NULL if the descriptor is not that of a board of this release. */
 static const struct mpiwait_board *board_map(int fd)
 {
 	const struct mpiwait_board *mapped;
@@ -125,6 +126,7 @@ static enum outcome answer_read(struct rung_thread *thread)
 	return answer == MPIWAIT_LEASE_NOT_NOW || answer == MPIWAIT_LEASE_BUSY ? REFUSED : OVER;
 }
 
+/* Asks for the low frequency of the thread's CPU, or again for that of the core that is low already. */
 static enum outcome ask_low(struct rung_thread *thread)
 {
 	unsigned int cpu;
@@ -182,6 +184,7 @@ static void time_count(struct rung_thread *thread, uint64_t now_ns)
 	thread->pstate.counted_ns = now_ns;
 }
 
+/* Releases the rung for other threads. Nobody asks again before `before_ns`; UINT64_MAX: never. */
 static void give_up(struct rung_thread *thread, uint64_t before_ns)
 {
 	thread->pstate.asked = thread->pstate.sure = false;
@@ -189,6 +192,7 @@ static void give_up(struct rung_thread *thread, uint64_t before_ns)
 	__atomic_store_n(&taken, false, __ATOMIC_RELEASE);
 }
 
+/* Takes the answer to the latest request: notes a lowered core, or gives the rung up. */
 static void learn(struct rung_thread *thread, enum outcome outcome, uint64_t now_ns)
 {
 	if (outcome == LOW && !thread->pstate.sure) {
@@ -204,6 +208,7 @@ static void learn(struct rung_thread *thread, enum outcome outcome, uint64_t now
 	time_count(thread, now_ns);
 }
 
+/* Asks for the low frequency if it is not asked for, and renews the lease when that is due. Never waits. */
 static void lower(struct rung_thread *thread, uint64_t now_ns)
 {
 	if (!thread->pstate.asked) {
@@ -223,6 +228,7 @@ static void lower(struct rung_thread *thread, uint64_t now_ns)
 	learn(thread, ask_low(thread), now_ns);
 }
 
+/* Has the core restored if it was lowered, and gives the rung up. If `waits`, waits for the answer. */
 static void restore(struct rung_thread *thread, uint64_t now_ns, bool waits)
 {
 	enum outcome outcome;

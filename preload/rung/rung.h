@@ -1,5 +1,6 @@
 /*
- * Rungs: the ways to spend the time until the next poll, shallow to deep, in the order of enum mpiwait_rung.
+ * Rungs: the ways to spend the time until the next poll, shallow to deep, in the order of enum mpiwait_rung. To doze is
+ * to spend time in any rung; to sleep is to doze in one that idles the core or leaves it to others.
  *
  * Invariant: a rung is one row of preload/contract/rungs.def and one file; nothing else tells rungs apart. A rung never
  * fails: if it cannot act now it returns early, and the wait polls again.
@@ -56,7 +57,10 @@ uint32_t rung_available(const struct config *config);
 /* Restores what the rungs changed in this thread. */
 void rung_leave(struct rung_thread *thread);
 
-/* The rungs' functions, one file per rung. */
+/*
+ * The rungs' functions, one file per rung: see struct rung. A rung that this build lacks has a probe that returns
+ * false, and its doze is never called.
+ */
 void rung_pause_doze(uint64_t ask_ns, struct rung_thread *thread);
 void rung_yield_doze(uint64_t ask_ns, struct rung_thread *thread);
 bool rung_waitpkg_probe(const struct config *config);

@@ -15,6 +15,7 @@
 #define CLOCK_BACK_NS   UINT64_C(1000000) /* time until a core at its lowest frequency runs at full speed again */
 #define PROBE_EVERY     16 /* one wait in so many probes: a yield costs 0.25 us, a missed shared core far more */
 
+/* Learns, from how long a yield has taken, if others want the core. */
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
 {
 	if (actual_ns > WAIT_SLICE_NS)
@@ -80,8 +81,8 @@ static uint64_t lock_cap_ns(uint64_t waited_ns)
 	return share_ns > process.config.rma_ns ? share_ns : process.config.rma_ns;
 }
 
-/* The forecast's choice for one moment. */
-enum choice { CHOICE_NONE, CHOICE_NAP, CHOICE_BY_MESSAGE, CHOICE_REST };
+/* The forecast's choice for one moment. NONE: it leaves the choice to the ladder. */
+enum choice { CHOICE_NONE, CHOICE_NAP, CHOICE_BY_MESSAGE, CHOICE_POLL };
 
 enum mpiwait_rung wait_rung_timed(bool shared)
 {
@@ -122,8 +123,8 @@ static enum choice nap_choose(const struct wait *wait, const struct ladder_momen
  * Chooses what to do from the landing to the message. The core idles between two polls if it has an instruction for
  * that; if others want the core, the thread yields.
  */
-static enum choice rest_choose(const struct wait *wait, const struct ladder_moment *moment,
-                               struct ladder_action *ret_action)
+static enum choice pause_choose(const struct wait *wait, const struct ladder_moment *moment,
+                                struct ladder_action *ret_action)
 {
 	*ret_action =
 	        (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, moment->shared};
@@ -135,7 +136,7 @@ static enum choice rest_choose(const struct wait *wait, const struct ladder_mome
 		*ret_action = (struct ladder_action){i, LANDED_PAUSE_NS, LANDED_PAUSE_NS + latency->exit_ns, false};
 		break;
 	}
-	return CHOICE_REST;
+	return CHOICE_POLL;
 }
 
 bool wait_is_shared(const struct wait *wait)
@@ -143,6 +144,7 @@ bool wait_is_shared(const struct wait *wait)
 	return process.config.shared || wait->shared_credit > 0 || wait->last_ns < wait->shared_ns;
 }
 
+/* Returns the action that polls again at once. It yields if others want the core. */
 static struct ladder_action action_poll(const struct wait *wait)
 {
 	bool shared = wait_is_shared(wait);
@@ -165,12 +167,12 @@ static enum choice choose(struct wait *wait, struct ladder_moment *moment, struc
 	switch (step.advice) {
 	case PLAN_LOOK:
 		*ret_action = action_poll(wait);
-		return CHOICE_REST;
+		return CHOICE_POLL;
 	case PLAN_NAP:
 		return nap_choose(wait, moment, step, ret_action);
 	case PLAN_LANDED:
 		if (!event_serves(wait, moment) || wait->plan.outlasted_ns <= wait->origin_ns)
-			return rest_choose(wait, moment, ret_action);
+			return pause_choose(wait, moment, ret_action);
 		break;
 	case PLAN_LADDER:
 		break;
@@ -281,6 +283,7 @@ static void action_learn(struct wait *wait, struct ladder_action action, enum ch
 		shared_learn(wait, actual_ns);
 }
 
+/* Takes the action that is due after this idle poll, and learns from it. */
 static void act(struct wait *wait, uint32_t hook)
 {
 	uint64_t began_ns = wait->last_ns, now_ns;

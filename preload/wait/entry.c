@@ -25,6 +25,7 @@ uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintp
 	return PROCESS_ACTS | (mode & PROCESS_PROFILES);
 }
 
+/* Learns from a call that lasted longer than its row's calls usually do, or that was slept before. */
 static __attribute__((noinline)) void learn(struct wait *wait, uint64_t lasted_ns)
 {
 	if (wait->presleep != PRESLEEP_NONE)
@@ -32,8 +33,8 @@ static __attribute__((noinline)) void learn(struct wait *wait, uint64_t lasted_n
 	watch_learn(wait, lasted_ns);
 }
 
-/* Learns from a call that was looked at how long it lasted. Called at its exit. */
-static void looked_at(struct wait *wait)
+/* Learns how long a watched call has lasted. Called at its exit, if wait->entered_ns was set at its entry. */
+static void watch_close(struct wait *wait)
 {
 	uint64_t lasted_ns = clock_now_ns() - wait->entered_ns;
 
@@ -53,7 +54,7 @@ void wait_leave(uint32_t mode)
 	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
 		wait_close(wait);
 	if (__builtin_expect(wait->entered_ns != 0, 0))
-		looked_at(wait);
+		watch_close(wait);
 	wait->kind = CALL_NONE;
 	wait->outer = 0;
 }

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload/wait/site.h"
+#include "preload/wait/callsite.h"
 
 #define EVENT_BENCH_NS  UINT64_C(1000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
@@ -34,6 +34,10 @@ struct event_trust wait_event_trust;
 /* Lane of the threads beyond MPIWAIT_LANES: all of them write it, nobody reads it. */
 static struct mpiwait_lane lane_overflow;
 
+/*
+ * Claims a lane of the slot. A thread beyond MPIWAIT_LANES gets one that nobody reads. The second thread ends what only
+ * a single thread may do.
+ */
 static struct mpiwait_lane *lane_claim(void)
 {
 	struct mpiwait_slot *slot = process.slot;
@@ -71,6 +75,7 @@ static int64_t preemptions_read(void)
 	return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
+/* Prepares the thread's state at its first call, and gives it a lane. */
 static void thread_prepare(struct wait *wait)
 {
 	for (uint32_t i = 0; i < MPIWAIT_RUNG_COUNT; i++)
@@ -148,10 +153,11 @@ void wait_plan(struct wait *wait, uint64_t now_ns)
 
 	if (process.silent && !wait_is_by_messages((enum call_row)wait->row))
 		forecasts = false;
-	plan_open(&wait->plan, forecast_site(wait_caller(wait), wait->row, wait->handle, wait->peer), call_number(wait),
+	plan_open(&wait->plan, forecast_call(wait_caller(wait), wait->row, wait->handle, wait->peer), call_number(wait),
 	          forecasts, now_ns, clock_read_ns(CLOCK_REALTIME));
 }
 
+/* Opens a wait at the first clock reading of a call, past the first WAIT_FREE_POLLS idle polls. */
 static void wait_open(struct wait *wait, uint64_t now_ns)
 {
 	struct mpiwait_lane *lane = wait->lane;
@@ -192,7 +198,7 @@ bool wait_skip_stop(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
 }
 
 /* Checks if the thread lost its core between two polls without a doze. A loop of polls alone never shows that. */
-static void preemption_look(struct wait *wait, uint64_t now_ns)
+static void preemption_check(struct wait *wait, uint64_t now_ns)
 {
 	int64_t before = wait->preemptions;
 
@@ -205,12 +211,15 @@ static void preemption_look(struct wait *wait, uint64_t now_ns)
 	wait->shared_ns = now_ns + WAIT_SHARED_NS;
 }
 
-/* Looks for signs of progress. A sign begins w anew; a mere hint of one costs the polls of another burst. */
-static void wait_look(struct wait *wait, uint64_t now_ns)
+/*
+ * Checks for signs of progress since the latest poll. A sign begins the wait anew for the ladder. After a gap that may
+ * be one, the thread polls another burst before it dozes.
+ */
+static void progress_check(struct wait *wait, uint64_t now_ns)
 {
 	enum ladder_sign sign;
 
-	preemption_look(wait, now_ns);
+	preemption_check(wait, now_ns);
 	sign = ladder_gap(&wait->pace, wait->dozed, now_ns, now_ns - wait->last_ns);
 	if (wait->progressed || now_ns - wait->origin_ns > WAIT_HOUR_NS)
 		sign = LADDER_PROGRESS;
@@ -231,6 +240,7 @@ static bool counts_others(const struct wait *wait)
 	return wait->lane == process.slot->lane;
 }
 
+/* Begins a sample of the CPU time that the rest of the wait takes. */
 static void sample_begin(struct wait *wait, uint64_t now_ns)
 {
 	wait->sample_ns = now_ns;
@@ -244,7 +254,7 @@ void wait_clock(struct wait *wait, uint64_t now_ns)
 	if (wait->polls == WAIT_FREE_POLLS)
 		wait_open(wait, now_ns);
 	else if (!wait_skip_stop(wait, now_ns, 0))
-		wait_look(wait, now_ns);
+		progress_check(wait, now_ns);
 	event_judge(wait, wait->progressed);
 	wait->progressed = 0;
 	wait->dozed = 0;
@@ -301,7 +311,7 @@ void wait_book(struct wait *wait, uint64_t wait_ns)
 	if (process_mode() & PROCESS_PROFILES)
 		phase_add(wait->lane, wait_ns);
 	if (process.config.sites)
-		site_add(wait->row, wait->caller, wait_ns);
+		callsite_add(wait->row, wait->caller, wait_ns);
 }
 
 void wait_close(struct wait *wait)

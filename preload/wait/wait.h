@@ -70,16 +70,17 @@ struct wait {
 	uint32_t progressed;       /* 1 if there was a sign of progress since the last idle poll */
 	uintptr_t handle;          /* communicator or other handle that the open call was given */
 	uintptr_t peer;            /* other rank of the open call, or its root */
-	uintptr_t caller;          /* address that this wait was called from, if sites are counted */
-	uint64_t entered_ns;       /* when the open call was entered; 0: the clock was not read */
-	uint64_t entered_cpu_ns;   /* the thread's CPU time at entry; 0: not read */
-	uint64_t first_ns;         /* first clock reading of this wait */
-	uint64_t last_ns;          /* latest clock reading of this wait */
-	uint64_t origin_ns;        /* origin of w: first reading, or the one after the last sign of progress */
-	uint32_t quiet;            /* number of idle polls since the last doze or sign of progress */
-	uint32_t dozed;            /* 1 if time was spent after the last idle poll: what follows runs on cold caches */
-	uint64_t lower_ns;         /* time without a sign of progress after which the core is lowered */
-	uint64_t sample_ns;        /* when the CPU clocks were read; 0: not yet */
+	uintptr_t caller;          /* address that this wait was called from, if callsites are counted */
+	uint64_t entered_ns; /* when the open call was entered, if it is watched (watch.h); 0: the clock was not read */
+	uint64_t entered_cpu_ns; /* the thread's CPU time at entry; 0: not read */
+	uint64_t first_ns;       /* first clock reading of this wait */
+	uint64_t last_ns;        /* latest clock reading of this wait */
+	uint64_t origin_ns;      /* from when the ladder counts: the first reading, or the one after the last sign of
+	                            progress */
+	uint32_t quiet;          /* number of idle polls since the last doze or sign of progress */
+	uint32_t dozed;          /* 1 if time was spent after the last idle poll: what follows runs on cold caches */
+	uint64_t lower_ns;       /* time without a sign of progress after which the core is lowered */
+	uint64_t sample_ns;      /* when the CPU clocks were read; 0: not yet */
 	uint64_t sample_cpu_ns;
 	uint64_t sample_others_ns; /* the other threads' CPU time at sample_ns, since the process began */
 	uint32_t waits;            /* number of waits; some of them probe if the core is shared */
@@ -116,8 +117,11 @@ static inline bool wait_is_locked(uint32_t hook)
 	return process.locked_hooks & hook && __atomic_load_n(&process.threaded, __ATOMIC_RELAXED);
 }
 
-/* Returns true if the latest idle poll of the open call, seen by that hook, may read the clock. */
-static inline bool wait_lets_look(const struct wait *wait, uint32_t hook)
+/*
+ * Returns true if the thread may read the clock at the latest idle poll, which that hook saw: at every one, or, where
+ * other threads may want a lock meanwhile, at one in WAIT_LOCKED_POLLS.
+ */
+static inline bool wait_may_read_clock(const struct wait *wait, uint32_t hook)
 {
 	return !wait_is_locked(hook) || wait->polls % WAIT_LOCKED_POLLS == 0;
 }

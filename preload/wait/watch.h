@@ -6,13 +6,14 @@
 #include "preload/wait/wait.h"
 
 /*
- * How closely the library looks at the calls of a row, for all threads. It looks at the first 16 calls, then at one in
- * 32, and at every one under profile. After a call that lasted longer than a millisecond without having waited, it
- * looks at all calls again, until 16 in a row did not: such calls burn CPU that no idle hook sees.
+ * The calls of a row that the library watches, for all threads: it reads the clock at their entry and exit. These are
+ * the first 16 calls, then one in 32, and under profile every one. After a call that lasted longer than a millisecond
+ * without having waited, all calls are watched again until 16 in a row did not. Such calls burn CPU that no idle hook
+ * sees.
  */
 struct watch {
-	uint32_t short_ns; /* calls that took no longer are looked at no further; 0: all are */
-	uint8_t mask;      /* a call whose number has none of these bits is looked at */
+	uint32_t short_ns; /* a watched call that took no longer teaches nothing more; 0: each one does */
+	uint8_t mask;      /* a call whose number has none of these bits is watched */
 	uint8_t clean;     /* number of calls in a row that did not burn */
 	uint8_t burns;     /* number of calls that burned: used more than a quarter of a CPU, so not asleep */
 	uint8_t before; /* PROCESS_PREWAITS or PROCESS_PRESLEEPS: done before these calls, all of which are then looked
@@ -21,10 +22,10 @@ struct watch {
 
 extern struct watch watch_table[CALL_ROWS];
 
-/* Looks at a call at its entry, besides the clock. Returns the mode to leave the call with. */
+/* Begins to watch a call at its entry, besides reading the clock. Returns the mode to leave the call with. */
 uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode);
 
-/* Learns from such a call at its exit that it took lasted_ns. */
+/* Learns from a watched call at its exit that it took lasted_ns. */
 void watch_learn(struct wait *wait, uint64_t lasted_ns);
 
 /*

@@ -29,6 +29,7 @@ struct csv_rank {
 	uint32_t slot;
 };
 
+/* The draft that is being written. */
 struct csv_file {
 	int fd;
 	int error;     /* errno of the first failure, 0: none */
@@ -50,6 +51,7 @@ static struct csv_rank ranks[MPIWAIT_SLOTS_MAX];
 static struct mpiwait_call_stats sums[CALL_ROWS];
 static struct csv_file out;
 
+/* Writes the buffered bytes into the draft. A failure stays in out.error, and later calls write nothing. */
 static void flush(void)
 {
 	size_t done = 0;
@@ -69,6 +71,7 @@ static void flush(void)
 	out.used = 0;
 }
 
+/* Adds bytes to the buffer, which has room: line_begin sees to that. */
 static void add_bytes(const char *text, size_t length)
 {
 	memcpy(out.bytes + out.used, text, length);
@@ -80,7 +83,7 @@ static void add_text(const char *text)
 	add_bytes(text, strlen(text));
 }
 
-/* Adds a number with `least` digits or more. */
+/* Adds a number of `least` or more digits, with zeros before it. */
 static void add_digits(uint64_t number, int least)
 {
 	char digits[DIGITS_MOST];
@@ -92,12 +95,14 @@ static void add_digits(uint64_t number, int least)
 	add_bytes(digits + at, (size_t)(DIGITS_MOST - at));
 }
 
+/* Adds a field and the comma behind it, as add_seconds and add_call do. */
 static void add_number(uint64_t number)
 {
 	add_digits(number, 1);
 	add_text(",");
 }
 
+/* Adds a time in seconds with nine decimals. */
 static void add_seconds(uint64_t ns)
 {
 	add_digits(ns / SECOND_NS, 1);
@@ -106,6 +111,7 @@ static void add_seconds(uint64_t ns)
 	add_text(",");
 }
 
+/* Begins a line with the rank's number and process id. */
 static void line_begin(const struct csv_rank *rank)
 {
 	if (out.used > sizeof(out.bytes) - LINE_MOST)
@@ -116,7 +122,7 @@ static void line_begin(const struct csv_rank *rank)
 	add_number(rank->pid);
 }
 
-/* Ends the line in place of its last comma. */
+/* Ends the line: the newline replaces the comma behind the last field. */
 static void line_end(void)
 {
 	out.bytes[out.used - 1] = '\n';
@@ -134,7 +140,11 @@ static uint64_t greater(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Adds a lane to the sums. ended: the rank is in no wait any more, so an open wait does not count. */
+/*
+ * Adds a lane, the counts of one thread, to the sums: one sum for each row of mpi_calls.def. If the lane has an open
+ * wait, its time so far counts too: a killed rank died in it. If the rank has ended, it is in no wait, and an open one
+ * is a leftover.
+ */
 static void lane_add(const struct mpiwait_lane *lane, bool ended)
 {
 	uint64_t open_ns = lane->open_last_ns - lane->open_since_ns;
@@ -156,6 +166,7 @@ static void lane_add(const struct mpiwait_lane *lane, bool ended)
 	}
 }
 
+/* Adds the lines of a rank to the table of times: one line for each function that it called. */
 static void times_add(const struct segment_view *view, const struct csv_rank *rank)
 {
 	const struct mpiwait_slot *slot = segment_view_slot(view, rank->slot);
@@ -184,6 +195,7 @@ static void times_add(const struct segment_view *view, const struct csv_rank *ra
 	}
 }
 
+/* Adds the lines of a rank and function to the table of sizes: one line for each class that has calls. */
 static void sizes_row_add(const struct csv_rank *rank, enum call_row row, const uint64_t calls[MPIWAIT_SIZES_ROOM])
 {
 	for (uint32_t i = 0; i < MPIWAIT_SIZES; i++) {
@@ -202,6 +214,7 @@ static void sizes_row_add(const struct csv_rank *rank, enum call_row row, const 
 	}
 }
 
+/* Adds the lines of a rank to the table of sizes. */
 static void sizes_add(const struct segment_view *view, const struct csv_rank *rank)
 {
 	const struct mpiwait_sizes *sizes = segment_view_sizes(view, rank->slot);
@@ -213,9 +226,10 @@ static void sizes_add(const struct segment_view *view, const struct csv_rank *ra
 		out.error = ENOMEM;
 }
 
+/* The files, each a table. */
 static const struct table {
-	const char *name;
-	const char *head;
+	const char *name; /* begin of the file's name */
+	const char *head; /* first line, which names the columns */
 	void (*add)(const struct segment_view *view, const struct csv_rank *rank);
 } tables[] = {
         {"mpi-wait_time.", "rank,pid,end,function,calls,time_s,wait_s,longest_wait_s,bytes\n", times_add},
@@ -237,6 +251,7 @@ static void rank_insert(const struct csv_rank *rank, size_t count)
 	ranks[count] = *rank;
 }
 
+/* Fills `ranks` with the ranks whose slots have been claimed. Returns their number. */
 static size_t ranks_find(const struct segment_view *view)
 {
 	size_t count = 0;
@@ -285,7 +300,11 @@ static int draft_open(int directory, const char *draft)
 	return openat(directory, draft, flags, 0666);
 }
 
-static void table_fill(const struct table *table, const struct segment_view *view, size_t count)
+/*
+ * Writes a table into the open draft: its head, and the lines of the first `count` of `ranks`. Stops at the first
+ * failure, which is in out.error.
+ */
+static void draft_fill(const struct table *table, const struct segment_view *view, size_t count)
 {
 	struct rlimit limit;
 
@@ -298,13 +317,14 @@ static void table_fill(const struct table *table, const struct segment_view *vie
 	flush();
 }
 
+/* Creates, fills and closes the draft of a table. Returns 0 or an errno. */
 static int draft_write(const struct table *table, const struct segment_view *view, size_t count, int directory,
                        const char *draft)
 {
 	out.fd = draft_open(directory, draft);
 	if (out.fd < 0)
 		return errno;
-	table_fill(table, view, count);
+	draft_fill(table, view, count);
 	if (close(out.fd) < 0 && !out.error)
 		out.error = errno;
 	return out.error;
@@ -320,15 +340,15 @@ static int directory_open(void)
 
 /*
  * Writes each file under a name that no other rank of the step uses, and renames all files when they are complete.
- * Returns 0 or an errno.
+ * ordinal: number of this rank among those that have left MPI, which makes the names differ. Returns 0 or an errno.
  */
-static int tables_write(const struct segment_view *view, int directory, uint32_t turn)
+static int tables_write(const struct segment_view *view, int directory, uint32_t ordinal)
 {
 	char name[TABLES][NAME_BYTES], draft[TABLES][NAME_BYTES], end[16] = ".";
 	size_t count = ranks_find(view);
 	int error = 0;
 
-	*decimal_write(end + 1, turn) = '\0';
+	*decimal_write(end + 1, ordinal) = '\0';
 	for (size_t i = 0; i < TABLES; i++)
 		if (!name_make("", &tables[i], ".csv", name[i]) || !name_make(".", &tables[i], end, draft[i]))
 			return ENAMETOOLONG;
@@ -342,6 +362,7 @@ static int tables_write(const struct segment_view *view, int directory, uint32_t
 	return error;
 }
 
+/* Returns what the record says of an errno. */
 static enum mpiwait_csv outcome_of(int error)
 {
 	switch (error) {
@@ -363,7 +384,8 @@ static enum mpiwait_csv outcome_of(int error)
 	}
 }
 
-static enum mpiwait_csv files_write(uint32_t turn)
+/* Writes all files. Returns the outcome, for the segment's header. */
+static enum mpiwait_csv files_write(uint32_t ordinal)
 {
 	struct segment_view view;
 	int directory, error;
@@ -371,7 +393,7 @@ static enum mpiwait_csv files_write(uint32_t turn)
 	if (!segment_view_open(&process.config, &view))
 		return MPIWAIT_CSV_FAILED;
 	directory = directory_open();
-	error = directory < 0 ? errno : tables_write(&view, directory, turn);
+	error = directory < 0 ? errno : tables_write(&view, directory, ordinal);
 	if (directory >= 0)
 		close(directory);
 	segment_view_close(&view);
@@ -407,13 +429,13 @@ void csv_rank_begins(void)
  * Writes the files as the last rank that leaves. Ranks that begin and leave meanwhile write too, and may have been
  * faster. So this rank writes again until none has left meanwhile, or another one is in MPI.
  */
-static void last_leaves(struct mpiwait_header *header, uint32_t turn)
+static void last_leaves(struct mpiwait_header *header, uint32_t ordinal)
 {
 	uint32_t seen;
 
 	for (int round = 0; round < (int)MPIWAIT_SLOTS_MAX; round++) {
 		seen = __atomic_load_n(&header->left, __ATOMIC_ACQUIRE);
-		__atomic_store_n(&header->csv, files_write(turn), __ATOMIC_RELEASE);
+		__atomic_store_n(&header->csv, files_write(ordinal), __ATOMIC_RELEASE);
 		if (__atomic_load_n(&header->left, __ATOMIC_ACQUIRE) == seen ||
 		    __atomic_load_n(&header->alive, __ATOMIC_ACQUIRE) > 0)
 			return;
@@ -423,13 +445,13 @@ static void last_leaves(struct mpiwait_header *header, uint32_t turn)
 void csv_rank_leaves(void)
 {
 	int saved = errno;
-	uint32_t turn;
+	uint32_t ordinal;
 
 	if (csv.owner == 0 || csv.owner != getpid())
 		return;
 	csv.owner = 0;
-	turn = __atomic_add_fetch(&csv.header->left, 1, __ATOMIC_ACQ_REL);
+	ordinal = __atomic_add_fetch(&csv.header->left, 1, __ATOMIC_ACQ_REL);
 	if (__atomic_sub_fetch(&csv.header->alive, 1, __ATOMIC_ACQ_REL) == 0)
-		last_leaves(csv.header, turn);
+		last_leaves(csv.header, ordinal);
 	errno = saved;
 }

@@ -21,7 +21,7 @@
 
 static inline __attribute__((always_inline)) int pcontrol(enum call_name name, PARAMETERS)
 {
-	int (*next)(int, ...) = next_look(ROW_Pcontrol * CALL_NAMES + name);
+	int (*next)(int, ...) = next_known(ROW_Pcontrol * CALL_NAMES + name);
 	struct forward outer = {.frame = FORWARD_NONE};
 	uint32_t kind;
 	int code;

@@ -34,6 +34,7 @@ struct loop {
 	struct status *status;
 };
 
+/* Returns the PMPI function of a row, which a loop calls: no tool sees these calls. */
 static void *original(enum call_row row, bool large)
 {
 	return next_get((size_t)row * CALL_NAMES + (large ? NAME_PMPI_LARGE : NAME_PMPI));
@@ -62,6 +63,7 @@ static int loop_run(const struct loop *loop)
 	}
 }
 
+/* Returns an element of the caller's array of requests. */
 static word request_at(const struct loop *loop, word index)
 {
 	const char *request = loop->requests + index * abi.stride;
@@ -117,6 +119,7 @@ static int poll_any(const struct loop *loop, bool *ret_done)
 	return 0;
 }
 
+/* Returns true if one of the requests is not MPI_REQUEST_NULL. */
 static bool any_is_live(const struct loop *loop)
 {
 	for (word i = 0; i < loop->count; i++)
@@ -125,6 +128,7 @@ static bool any_is_live(const struct loop *loop)
 	return false;
 }
 
+/* Polls the requests of Wait, Waitall, Waitany or Waitsome until the call will find them done. */
 static void requests_await(enum call_row row, const word *arguments)
 {
 	struct status status;
@@ -154,6 +158,7 @@ static int request_finish(char request[8], word status)
 	return finish(request, status);
 }
 
+/* Does the work of Recv or Mrecv: starts the receive, polls for it and finishes it. Returns the MPI error code. */
 static int receive(enum call_row row, bool large, const word *a)
 {
 	_Alignas(8) char request[8] = {0};
@@ -210,7 +215,7 @@ static void barrier_await(enum call_row row, bool large, const word *a)
 }
 
 /* Returns true if another tool behind us has a function of its own for MPI_X, so that MPI_X and PMPI_X differ. */
-static bool is_watched(enum call_row row)
+static bool has_tool(enum call_row row)
 {
 	size_t index = (size_t)row * CALL_NAMES;
 
@@ -229,13 +234,14 @@ int64_t prewait(enum call_row row, enum call_name name, const word *arguments)
 		requests_await(row, arguments);
 	} else if (row == ROW_Probe) {
 		loop_run(&loop);
-	} else if (!is_watched(row)) {
+	} else if (!has_tool(row)) {
 		loop.poll = poll_mprobe;
 		return row == ROW_Mprobe ? loop_run(&loop) : receive(row, large, arguments);
 	}
 	return PREWAIT_NOT_DONE;
 }
 
+/* Finds the facts of the MPI's ABI that loops need. Returns false if the MPI is unknown. */
 static bool abi_find(void)
 {
 	static const word nulls[] = {[MPIWAIT_FAMILY_MPICH] = 0x2c000000, [MPIWAIT_FAMILY_ABI] = 0x180};

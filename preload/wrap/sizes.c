@@ -41,11 +41,13 @@ void sizes_locate(const struct config_near *near, uintptr_t world, int32_t rank,
 	sizes_short.ranks = near->size;
 }
 
+/* Returns true if the argument is no peer: there is none, or it is MPI_PROC_NULL. */
 static bool is_nobody(int8_t peer, const uintptr_t *arguments)
 {
 	return peer < 0 || (int)arguments[peer] == abi.proc_null;
 }
 
+/* Returns true if MPI reads or writes the message's buffer at this rank. */
 static bool is_significant(const struct call_message *message, const uintptr_t *arguments)
 {
 	if (message->buffer >= 0 && arguments[message->buffer] == abi.in_place)
@@ -68,6 +70,7 @@ static const struct call_message *rooted_choose(const struct call_shape *shape, 
 	return root == abi.root || !is_significant(of_all, arguments) ? of_root : of_all;
 }
 
+/* Returns the message that makes the call's bytes at this rank, or NULL. */
 static const struct call_message *message_choose(const struct call_shape *shape, const uintptr_t *arguments)
 {
 	if (shape->root >= 0)
@@ -78,6 +81,7 @@ static const struct call_message *message_choose(const struct call_shape *shape,
 	return NULL;
 }
 
+/* Returns the bytes of `count` elements; 0 if the MPI does not know the type's size. */
 static inline uint64_t bytes_of(int64_t count, uintptr_t type)
 {
 	int size = 0;
@@ -87,11 +91,12 @@ static inline uint64_t bytes_of(int64_t count, uintptr_t type)
 	return size > 0 ? (uint64_t)count * (uint64_t)size : 0;
 }
 
+/* Returns the bytes of a message whose counts are an array. */
 static uint64_t array_bytes(const struct call_shape *shape, const struct call_message *message, bool large,
                             const uintptr_t *arguments)
 {
 	const void *counts = (const void *)arguments[message->count], *types = (const void *)arguments[message->type];
-	int lengths[CALL_GROUPS_MAX] = {0, 0};
+	int lengths[CALL_MESSAGES_MAX] = {0, 0};
 	uint64_t bytes = 0;
 	int64_t sum = 0;
 
@@ -111,7 +116,7 @@ static uint64_t array_bytes(const struct call_shape *shape, const struct call_me
 /* Returns the number of ranks to which the same count goes. */
 static uint64_t times(const struct call_shape *shape, const uintptr_t *arguments)
 {
-	int lengths[CALL_GROUPS_MAX] = {0, 0};
+	int lengths[CALL_MESSAGES_MAX] = {0, 0};
 
 	if (shape->volume != VOLUME_EACH && shape->volume != VOLUME_LOCAL && shape->volume != VOLUME_NEIGHBOR_EACH)
 		return 1;
@@ -120,6 +125,7 @@ static uint64_t times(const struct call_shape *shape, const uintptr_t *arguments
 	return (uint64_t)lengths[0];
 }
 
+/* Returns the bytes that the call hands over by that message. */
 static uint64_t message_bytes(const struct call_shape *shape, const struct call_message *message, bool large,
                               const uintptr_t *arguments)
 {

@@ -21,8 +21,8 @@
 #include "preload/process/process.h"
 #include "preload/process/segment.h"
 #include "preload/rung/rung.h"
+#include "preload/wait/callsite.h"
 #include "preload/wait/presleep.h"
-#include "preload/wait/site.h"
 #include "preload/wait/wait.h"
 #include "preload/wrap/csv.h"
 #include "preload/wrap/prewait.h"
@@ -153,6 +153,7 @@ static void sizes_start(const struct mpiwait_slot *slot, struct mpiwait_sizes *s
 		sizes_locate(&process.config.near, world, slot->rank, slot->size);
 }
 
+/* Sets the policy of the process: what was configured, cut to the rungs that work here. */
 static void policy_set(void)
 {
 	const struct config *config = &process.config;
@@ -199,6 +200,7 @@ static bool is_accountable(const struct mpiwait_slot *slot)
 	return slot->size > 0 && !polls_crowd();
 }
 
+/* Starts forecasts and the account, if the job has one and the ranks can share its looks. */
 static void forecasts_start(struct mpiwait_slot *slot)
 {
 	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0)
@@ -217,6 +219,7 @@ static void forecasts_start(struct mpiwait_slot *slot)
 	slot->slowdown_ppm = process.config.slowdown_ppm;
 }
 
+/* Widens the budget where ranks share cores and polls cost much (LADDER_SHARED_NS). */
 static void shared_start(void)
 {
 	if (polls_crowd()) {
@@ -238,12 +241,14 @@ static void slot_fill(struct mpiwait_slot *slot)
 	slot->start_ns = clock_read_ns(CLOCK_MONOTONIC);
 }
 
+/* Returns the mode of a process in which the library acts. */
 static uint32_t mode_of(const struct config *config)
 {
 	return PROCESS_ACTS | (config->profile ? PROCESS_PROFILES : 0) |
 	       (config->polls && process.policy.rungs != 0 ? PROCESS_LOOPS : 0);
 }
 
+/* Starts the library's work, after the call of that row has started MPI. */
 static void process_start(enum call_row row)
 {
 	struct mpiwait_sizes *sizes = NULL;
@@ -261,7 +266,7 @@ static void process_start(enum call_row row)
 		phase_start();
 	}
 	if (process.config.sites)
-		site_start();
+		callsite_start();
 	if (process.config.shared)
 		process_flag(MPIWAIT_FLAG_SHARED_CORES);
 	if (process.config.rungs & ~process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT)
@@ -282,6 +287,7 @@ static void process_start(enum call_row row)
 	wait_count(row);
 }
 
+/* Ends the library's work: the rank has come to Finalize. */
 static void process_end(void)
 {
 	struct mpiwait_slot *slot = process.slot;

@@ -12,10 +12,10 @@
 
 #define NICENESS    10
 #define OOM_SCORE   "500" /* oom_score_adj, at most 1000 */
-#define ASIDE_FIRST 10    /* copies are put here first, above the numbers that the program gets */
+#define ASIDE_FIRST 10    /* lowest number of the copies that files_take makes first, above those of the program */
 
-/* Makes this process nicer than jobs, and has the kernel kill it before them when memory is short. Best effort. */
-static void program_yield(void)
+/* Makes this process nicer than jobs, and has the kernel kill it before them when memory is short. Ignores errors. */
+static void priority_lower(void)
 {
 	int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -23,6 +23,7 @@ static void program_yield(void)
 		errno = 0;
 }
 
+/* Sets all signals to their default, and blocks none. */
 static void signals_reset(void)
 {
 	struct sigaction action = {.sa_handler = SIG_DFL};
@@ -34,7 +35,10 @@ static void signals_reset(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Gives the process the program's descriptors and closes all others. Returns false on failure. */
+/*
+ * Gives the process the program's descriptors and closes all others. Copies `files` above the numbers 0 to 3 first,
+ * which they may have themselves. Returns false on failure.
+ */
 static bool files_take(const struct detach_files *files)
 {
 	int output = files ? fcntl(files->output, F_DUPFD, ASIDE_FIRST) : -1;
@@ -50,12 +54,12 @@ static bool files_take(const struct detach_files *files)
 	return true;
 }
 
-/* Runs in the child of a process with threads, so it makes only calls that are safe after fork. */
+/* Becomes the program. Runs in the child of a process with threads, so it makes only calls that are safe after fork. */
 static _Noreturn void program_exec(const char *program, char *const command[], char *const environment[],
                                    const struct detach_files *files)
 {
 	if (!files)
-		program_yield();
+		priority_lower();
 	if (!files_take(files))
 		_exit(127);
 	signals_reset();

@@ -11,15 +11,17 @@ struct detach_files {
 };
 
 /*
- * Forks twice, and waits for the first child, so that init becomes the parent of the second, in a session of its own.
- * Returns 1 in that new process, which has to end by _exit, and 0 or -errno in the caller.
+ * Makes a detached process: a grandchild, in a session of its own, whose parent is init as soon as the child between
+ * them has ended. Returns 1 in the new process, which has to end by _exit. Returns 0 or -errno in the caller, which has
+ * waited for the child.
  */
 int detach_fork(void);
 
 /*
- * Starts a program with this command line and environment, and with default signal handling. Its descriptors 0 to 2 are
- * /dev/null; it has no others but those of `files`. With files NULL, no process waits for the program: it is nicer than
- * jobs, and the kernel kills it before them when memory is short. Returns 0 or -errno; does not wait for the program.
+ * Starts a program in a detached process, with this command line and environment, and with default signal handling.
+ * Its descriptors 0 to 2 are /dev/null, and it has no others, except as `files` says. With files NULL, nobody waits for
+ * its output, so jobs come first: the program is nicer than they are, and the kernel kills it before them when memory
+ * is short. Returns 0 or -errno. Does not wait for the program; a program that cannot be executed is not reported.
  */
 int detach_start(const char *program, char *const command[], char *const environment[],
                  const struct detach_files *files);

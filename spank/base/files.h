@@ -77,8 +77,11 @@ int files_write_json(int directory, const char *name, mode_t mode, const json_t 
  * lock.
  */
 int files_lock(int file, unsigned most_ms);
+
+/* Gives up the lock of files_lock, also for children that share it. */
 void files_unlock(int file);
 
+/* Clocks, in nanoseconds. */
 #define SECOND_NS UINT64_C(1000000000)
 
 static inline struct timespec clock_timespec(uint64_t ns)

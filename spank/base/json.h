@@ -13,6 +13,7 @@
 
 #define JSON_COUNT_MAX INT64_C(1000000000000000) /* the largest count that a record may have */
 
+/* Sets of ASCII characters that a text may have, for the getters below and for other strict parsers. */
 #define JSON_LOWER   "abcdefghijklmnopqrstuvwxyz"
 #define JSON_LETTERS JSON_LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define JSON_DIGITS  "0123456789"

@@ -14,7 +14,10 @@ void log_set_sink(log_sink sink)
 	current_sink = sink;
 }
 
-/* Appends as many bytes of the text as fit, a byte that is no printable ASCII as \xNN. */
+/*
+ * Appends the text, as far as it fits. A byte that is no printable ASCII is written as \xNN, whole or not at all: the
+ * message may hold a directory's name that a user chose, which must not end the line or move a terminal's cursor.
+ */
 static void line_append(char line[LOG_LINE_MAX], const char *text)
 {
 	size_t used = strlen(line);
@@ -30,7 +33,6 @@ static void line_append(char line[LOG_LINE_MAX], const char *text)
 	}
 }
 
-/* The message may hold a directory's name, chosen by the user: its bytes must not end the line or move a cursor. */
 void log_line(enum log_level level, const char *format, ...)
 {
 	char line[LOG_LINE_MAX] = "mpi-wait: ", text[LOG_LINE_MAX];

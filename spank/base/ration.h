@@ -15,11 +15,13 @@ struct ration {
 	uint64_t filled_ns; /* time up to which units that came back are counted */
 };
 
+/* Returns a full ration. */
 static inline struct ration ration_begin(int64_t most, uint64_t divisor, uint64_t now_ns)
 {
 	return (struct ration){most, divisor, most, now_ns};
 }
 
+/* Adds the units that have come back by now. Called before the ration is used or waited for. */
 static inline void ration_fill(struct ration *ration, uint64_t now_ns)
 {
 	uint64_t more = now_ns > ration->filled_ns ? (now_ns - ration->filled_ns) / ration->divisor : 0;
@@ -33,6 +35,7 @@ static inline void ration_fill(struct ration *ration, uint64_t now_ns)
 		ration->left += (int64_t)more;
 }
 
+/* Takes units, also more than are left. */
 static inline void ration_use(struct ration *ration, uint64_t amount)
 {
 	ration->left -= amount < INT32_MAX ? (int64_t)amount : INT32_MAX;

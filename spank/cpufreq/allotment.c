@@ -64,6 +64,7 @@ void allotment_add_task(struct allotment *allotment, uint32_t local_task, hwloc_
 	}
 }
 
+/* Returns the record's words for an error of loan_take or loan_change. */
 static const char *reason_of(int rc)
 {
 	if (rc == -EAGAIN)
@@ -87,6 +88,10 @@ static int domain_of(const struct allotment *allotment, uint32_t cpu, hwloc_bitm
 	return policy;
 }
 
+/*
+ * Adds a domain to the allotment and takes it from its holder. If that fails, notes the reason: the domain is not
+ * granted then. Without memory for its CPUs the domain is left out.
+ */
 static void portion_take(struct allotment *allotment, int node, const struct holder *holder, int policy,
                          hwloc_const_bitmap_t cpus, struct error *error)
 {
@@ -133,6 +138,7 @@ int allotment_take(struct allotment *allotment, struct error *error)
 	return 0;
 }
 
+/* Returns why a CPU has no owner (the negative values of plan_share), or NULL if a task owns it. */
 static const char *owner_why(int32_t owner)
 {
 	static const char *const whys[] = {
@@ -146,6 +152,7 @@ static const char *owner_why(int32_t owner)
 	return owner < 0 ? whys[-owner] : NULL;
 }
 
+/* Returns true if all CPUs of the domain are of one core. */
 static bool is_one_core(const struct allotment *allotment, const struct portion *portion)
 {
 	int32_t core = allotment->cpu[hwloc_bitmap_first(portion->cpus)].core;
@@ -216,6 +223,7 @@ static void portion_grant(struct allotment *allotment, struct portion *portion, 
 		portion->task = task;
 }
 
+/* Returns why a CPU is not granted; "": it is. */
 static const char *why_not(const struct allotment *allotment, unsigned cpu)
 {
 	const char *why = allotment->none ? allotment->none : owner_why(allotment->cpu[cpu].owner);

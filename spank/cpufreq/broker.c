@@ -68,12 +68,14 @@ static bool words_read(struct broker *broker, uint32_t cpu, uint32_t count)
  */
 enum kind { KIND_RESTORES, KIND_NOTHING_TO_RESTORE, KIND_SLOWS, KIND_NONE };
 
+/* Returns true if the CPU's latest request was LOW and was granted. */
 static bool is_low(const struct broker *broker, uint32_t cpu)
 {
 	return mpiwait_lease_verb(broker->served[cpu]) == MPIWAIT_LEASE_LOW &&
 	       mpiwait_lease_answer(broker->page->reply[cpu]) == MPIWAIT_LEASE_DONE;
 }
 
+/* Returns the kind of the CPU's request. KIND_NONE: the word was answered already. */
 static enum kind kind_of(const struct broker *broker, uint32_t cpu)
 {
 	if (broker->word[cpu] == broker->served[cpu])
@@ -202,6 +204,7 @@ static bool obey(struct broker *broker)
 	return goes_on;
 }
 
+/* Restores the cores whose lease has expired, if one may have expired by now. */
 static void expire(struct broker *broker)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -212,12 +215,12 @@ static void expire(struct broker *broker)
 
 /*
  * Sleeps until the bell is rung, or until something may have to be done. While a core is low the thread wakes each
- * MPIWAIT_LEASE_LOOK_NS, for rings that it missed and leases that expire. A task that rings without end wakes it once a
+ * MPIWAIT_LEASE_POLL_NS, for rings that it missed and leases that expire. A task that rings without end wakes it once a
  * millisecond.
  */
 static void bell_wait(struct broker *broker)
 {
-	uint64_t idle_ns = broker->expires_ns == UINT64_MAX ? IDLE_NS : MPIWAIT_LEASE_LOOK_NS, pause_ns;
+	uint64_t idle_ns = broker->expires_ns == UINT64_MAX ? IDLE_NS : MPIWAIT_LEASE_POLL_NS, pause_ns;
 	const struct timespec most = clock_timespec(broker->waits ? MS_NS : idle_ns);
 
 	syscall(SYS_futex, &broker->page->bell, FUTEX_WAIT, 0, &most, NULL, 0);

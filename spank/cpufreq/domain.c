@@ -19,9 +19,9 @@ bool domain_read(int policy_directory, struct domain *ret_domain)
 	return true;
 }
 
-static uint32_t most_of(uint32_t left, uint32_t right)
+static uint32_t max(uint32_t a, uint32_t b)
 {
-	return left > right ? left : right;
+	return a > b ? a : b;
 }
 
 const char *domain_decide(const struct domain *domain, const struct domain_rules *rules, struct domain_use *ret_use)
@@ -30,7 +30,7 @@ const char *domain_decide(const struct domain *domain, const struct domain_rules
 
 	if (text_find(DRIVERS, ' ', domain->driver) < 0)
 		return "cpufreq driver not known";
-	use.low_khz = most_of(most_of(rules->min_khz, domain->info_min_khz), domain->min_khz);
+	use.low_khz = max(max(rules->min_khz, domain->info_min_khz), domain->min_khz);
 	if (use.low_khz >= use.high_khz)
 		return "no frequency below the present one is allowed";
 	*ret_use = use;

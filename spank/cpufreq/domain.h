@@ -21,8 +21,8 @@ struct domain {
 };
 
 struct domain_rules {
-	enum site_grant grant;
-	uint32_t min_khz; /* lowest frequency that the site allows; 0: the hardware's */
+	enum site_grant grant; /* how a domain is granted, if at all (grant=) */
+	uint32_t min_khz;      /* lowest frequency that the site allows; 0: the hardware's */
 };
 
 /* The two values between which a lease switches scaling_max_freq. */
@@ -35,8 +35,9 @@ struct domain_use {
 bool domain_read(int policy_directory, struct domain *ret_domain);
 
 /*
- * Decides how a domain may be changed. The ceiling is the frequency that was found, which --cpu-freq may have set.
+ * Decides between which values a lease may switch a domain: high_khz is scaling_max_freq as found, which --cpu-freq may
+ * have set; low_khz is the highest of the hardware's, the kernel's (scaling_min_freq) and the site's lower limits.
  * Returns NULL with *ret_use, or why the domain may not be changed: a few words for the record, shorter than
- * DOMAIN_WHY_MAX.
+ * DOMAIN_WHY_MAX. The driver may be unknown, or nothing may lie between the two values. Does not read rules->grant.
  */
 const char *domain_decide(const struct domain *domain, const struct domain_rules *rules, struct domain_use *ret_use);

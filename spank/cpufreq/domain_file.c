@@ -92,6 +92,7 @@ uint32_t domain_file_sum(const char *bytes, size_t length)
 	return ~crc;
 }
 
+/* Prints the file's text for a domain that is held, without padding and checksum. Returns as snprintf. */
 static int held_print(const struct domain_hold *hold, char *text, size_t size)
 {
 	const struct holder *holder = &hold->holder;
@@ -138,6 +139,7 @@ static const char *change_refusal(const struct domain_change *change)
 	return NULL;
 }
 
+/* Parses such a text. Returns NULL, or why it is refused. */
 static const char *held_parse(const char *text, struct domain_hold *hold)
 {
 	struct domain_change *change = &hold->change;
@@ -233,6 +235,7 @@ static int file_make(int directory, const char *name)
 	return result;
 }
 
+/* Opens a file if only root can have written it. Returns a descriptor, -ENOENT, -EPERM or another -errno. */
 static int open_checked(int directory, const char *name, struct error *error)
 {
 	cleanup_close int file = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

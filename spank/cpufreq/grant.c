@@ -76,12 +76,16 @@ static bool portion_set(struct grant *grant, struct portion *portion, bool low, 
 	return !portion->is_over;
 }
 
-/* Return false if the domain is no longer this step's. */
+/* Restores a domain that is low. Returns false if the domain is no longer this step's. */
 static bool portion_restore(struct grant *grant, struct portion *portion, uint64_t now_ns)
 {
 	return portion->is_low ? portion_set(grant, portion, false, now_ns) : !portion->is_over;
 }
 
+/*
+ * Lowers a domain, or goes on keeping it low, for MPIWAIT_LEASE_HOLD_NS. Returns false if the domain is no longer this
+ * step's.
+ */
 static bool portion_lower(struct grant *grant, struct portion *portion, uint64_t now_ns)
 {
 	if (portion->is_over)
@@ -119,6 +123,7 @@ static int32_t core_find(struct grant *grant, uint32_t cpu)
 	return hwloc_bitmap_isincluded(grant->core, grant->domains) ? allotment->cpu[cpu].owner : -1;
 }
 
+/* Returns how often the frequency of the core's domains was changed so far. */
 static uint32_t core_changes(struct grant *grant)
 {
 	uint32_t changes = 0;
@@ -166,8 +171,9 @@ static enum mpiwait_lease_answer core_lower(struct grant *grant, pid_t thread, p
 	return done ? MPIWAIT_LEASE_DONE : own ? MPIWAIT_LEASE_OVER : MPIWAIT_LEASE_NOT_NOW;
 }
 
-/* Lowers the CPU's core if the thread belongs to the core's task, and no other process of the task has the core. */
-/* Lowers the CPU's core if the thread belongs to the task that has the core, and no other process of the task has it.
+/*
+ * Lowers the CPU's core if it is granted to the thread's task, and no other living process of that task has lowered it
+ * last.
  */
 static enum mpiwait_lease_answer call_lower(void *context, uint32_t cpu, pid_t thread, uint32_t *ret_changes)
 {
@@ -184,6 +190,7 @@ static enum mpiwait_lease_answer call_lower(void *context, uint32_t cpu, pid_t t
 	return answer;
 }
 
+/* Restores the CPU's core if it is granted to a task. Does not ask which thread wants that: it harms nobody. */
 static enum mpiwait_lease_answer call_restore(void *context, uint32_t cpu, uint32_t *ret_changes)
 {
 	struct grant *grant = context;
@@ -196,6 +203,7 @@ static enum mpiwait_lease_answer call_restore(void *context, uint32_t cpu, uint3
 	return answer;
 }
 
+/* Restores the domains that no rank has asked for in time. Returns when the next low one expires. */
 static uint64_t call_expire(void *context, uint64_t now_ns)
 {
 	struct grant *grant = context;
@@ -260,6 +268,7 @@ static int order(struct grant *grant, uint64_t most_ns, struct error *error)
 	return error_set(error, -ETIMEDOUT, "the lease's thread does not answer; the epilog restores what it holds");
 }
 
+/* Starts the broker's thread, which has the allotment from here on. Returns 0 or -errno. */
 static int serve(struct grant *grant, struct error *error)
 {
 	static const struct broker_calls calls = {call_lower, call_restore, call_expire, call_obey};

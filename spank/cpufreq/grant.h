@@ -2,6 +2,13 @@
  * The grant: the ranks of each task may have the frequency of the task's own cores lowered while they wait, until the
  * task ends. This module and the one that binds tasks are the only two that change the machine.
  *
+ *     grant      the permission of a step's tasks, with all that serves it: one per step and node
+ *     allotment  the table behind it: which of the step's frequency domains is granted to which task (allotment.h)
+ *     portion    one domain in that table
+ *     loan       the step's right to change a domain, noted on disk, which another step may take (loan.h)
+ *     holder     the step whose slurmstepd has the loan of a domain (domain_file.h)
+ *     lease      a core's low frequency, for as long as the rank that waits there goes on asking (lease.h)
+ *
  * The allotment (allotment.h) belongs to one thread, the broker's, which grant_prepare starts. The functions below give
  * that thread orders, and wait for it a bounded time. So they may also be called in a child that shares slurmstepd's
  * memory, as SlurmdParameters=contain_spank does. Which tasks have a grant is on a page that slurmstepd shares with the

@@ -20,7 +20,7 @@ static int other_end(uint32_t policy, const struct domain_hold *other, const str
 	holder_describe(&other->holder, what);
 	if (other->changes && restore_domain(&restore, policy, &other->change))
 		return error_set(error, -EIO, "the changes of %s cannot be reverted", what);
-	/* not for the log: a batch step holds every core, and each step of srun takes its own from it */
+	/* no line in the log: a batch step holds every core of its job, and the steps of srun take theirs from it */
 	if (other->holder.job_id == holder->job_id)
 		log_debug("cpufreq policy%" PRIu32 ": taken from %s of the same job", policy, what);
 	else

@@ -27,6 +27,7 @@ static enum log_level level_of(const struct target *target)
 	return target->restore->quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO;
 }
 
+/* Counts and logs a setting that could not be restored. Returns `result`. */
 static int target_fail(const struct target *target, int result, const char *what)
 {
 	target->restore->count.failed++;
@@ -34,6 +35,7 @@ static int target_fail(const struct target *target, int result, const char *what
 	return result;
 }
 
+/* Counts and logs a setting that somebody else has changed, and leaves it as it is. Returns 0. */
 static int target_leave(const struct target *target, const char *what)
 {
 	target->restore->count.left++;
@@ -74,6 +76,7 @@ static int owner_restore(const struct target *target)
 /* The author of a value. HIDDEN: a value below the holder's range, so a cap may hide the holder's. */
 enum whose { OURS, OTHERS, HIDDEN };
 
+/* Returns who has set the value that is there now. */
 static enum whose whose_is(const struct target *target)
 {
 	const struct domain_use *use = &target->change->use;
@@ -86,7 +89,7 @@ static enum whose whose_is(const struct target *target)
 	return now < use->low_khz ? HIDDEN : OTHERS;
 }
 
-/* Returns true if a limit is why the value found reads back otherwise than it was written. */
+/* Returns true if a limit of the kernel explains why the file shows another value than the one written: a lower one. */
 static bool is_limited(const struct target *target, const char *after)
 {
 	uint32_t khz;
@@ -94,7 +97,10 @@ static bool is_limited(const struct target *target, const char *after)
 	return cpufreq_khz_parse(after, &khz) && khz < target->change->use.high_khz;
 }
 
-/* Settles a HIDDEN value after the found one was written: if it reads as before, it is a cap; else writes it again. */
+/*
+ * Settles a HIDDEN value after the value found was written. If the file still shows the hidden value, a cap holds it
+ * down, and the value found applies when the cap ends. Otherwise somebody else had set it, and it is written again.
+ */
 static int hidden_settle(const struct target *target, const char *found, const char *after)
 {
 	if (strcmp(after, target->now) == 0) {
@@ -139,6 +145,10 @@ static int value_restore(const struct target *target, const char *found)
 	return 0;
 }
 
+/*
+ * Restores the settings that the holder may have changed: owner and mode if it gave the file to a user, then the value.
+ * Returns 0 or -errno.
+ */
 static int target_restore(struct target *target, int directory)
 {
 	cleanup_close int descriptor = cpufreq_open_max(directory, target->restore->dry_run ? O_RDONLY : O_RDWR);
@@ -189,6 +199,7 @@ struct pass {
 	int first;       /* the first error, 0: none */
 };
 
+/* Counts and logs a file or directory that is not trusted. Keeps the pass's first error. */
 static void refuse(struct pass *pass, int result, const char *what, const struct error *error)
 {
 	pass->restore.count.refused++;

@@ -31,6 +31,7 @@ static uint32_t zone_find(const struct energy_snapshot *snapshot, enum rapl_kind
 	return (uint32_t)(have - snapshot->zone);
 }
 
+/* Adds a zone to the accumulator. A zone that comes after the first sample begins with a gap. */
 static void zone_begin(struct energy_snapshot *accumulator, const struct rapl_zone *zone, bool first)
 {
 	struct energy_zone *new_zone = &accumulator->zone[accumulator->zone_count++];
@@ -51,6 +52,7 @@ static uint64_t zone_wrap_ns(const struct rapl_zone *zone)
 	return (uint64_t)((double)zone->range_uj / (double)zone->power_max_uw * 1e9);
 }
 
+/* Sets the zone's problem. Its begin counts as a gap. */
 static void zone_lose(struct energy_zone *have, enum energy_problem problem)
 {
 	if (have->problem == ENERGY_FINE || have->problem == ENERGY_DOUBTED)
@@ -58,6 +60,7 @@ static void zone_lose(struct energy_zone *have, enum energy_problem problem)
 	have->problem = problem;
 }
 
+/* Returns true if the zone's latest reading was none or made no sense. */
 static bool is_lost(const struct energy_zone *have)
 {
 	return have->problem == ENERGY_VANISHED || have->problem == ENERGY_NONSENSE;
@@ -71,6 +74,7 @@ static void zone_mirror(struct energy_zone *have, const struct rapl_zone *zone)
 	have->counter_uj = zone->energy_uj;
 }
 
+/* Returns how far the counter has advanced since the zone's latest sample. One wrap is taken into account. */
 static uint64_t advance_of(const struct energy_zone *have, const struct rapl_zone *zone)
 {
 	bool wrapped = zone->energy_uj < have->counter_uj;
@@ -97,6 +101,7 @@ static void zone_watch(struct energy_zone *have, uint64_t advance_uj, uint64_t e
 		have->problem = ENERGY_FINE;
 }
 
+/* Adds a reading to a zone: its advance, or a gap where the advance cannot be known. Sets the zone's problem. */
 static void zone_add(struct energy_zone *have, const struct rapl_zone *zone, uint64_t elapsed_ns)
 {
 	uint64_t advance_uj;
@@ -204,6 +209,7 @@ static int memory_refresh(int directory, struct energy_memory *memory)
 	return result;
 }
 
+/* Writes the accumulator's file, and keeps in `memory` what was written. Returns 0 or -errno. */
 static int accumulator_store(int directory, const struct energy_snapshot *snapshot, struct energy_memory *memory)
 {
 	unsigned failures = memory_failures();
@@ -321,6 +327,10 @@ int energy_sample(int directory, struct energy_snapshot *ret_snapshot, struct er
 	return result;
 }
 
+/*
+ * Adds a zone to the window: what it used from start to end. A zone that is missing at the start (NULL), or that counts
+ * less than there, has one gap more.
+ */
 static void window_add(struct energy_window *window, const struct energy_zone *start, const struct energy_zone *end)
 {
 	struct energy_zone *zone = &window->zone[window->zone_count++];

@@ -52,6 +52,7 @@ static struct {
 	acct_gather_energy_t node;
 } seen = {.directory = -1};
 
+/* Logs why this node has no energy, once and only in slurmd. */
 static void complain(const char *text)
 {
 	if (!seen.complained && !seen.in_stepd)
@@ -59,6 +60,7 @@ static void complain(const char *text)
 	seen.complained = true;
 }
 
+/* Opens the counters and the node's directory at the first call. Returns true if both are open. */
 static bool open_once(void)
 {
 	struct error error = {0};
@@ -130,6 +132,7 @@ static void advance(acct_gather_energy_t *energy)
 		energy->ave_watts = (uint32_t)(used_j / (uint64_t)(now - seen.begun));
 }
 
+/* Sets Slurm's struct to the energy so far, or to Slurm's values for unknown ones. */
 static void measure(acct_gather_energy_t *energy)
 {
 	if (sample()) {

@@ -12,6 +12,7 @@
 #define POWER_MARGIN 4
 #define SLACK_UJ     1e6
 
+/* Returns how long the counters are watched at either side of a look of that length. */
 static uint64_t beside_ns(uint64_t length_ns)
 {
 	return (length_ns - RENEWAL_NS) / 2;
@@ -52,6 +53,10 @@ static bool is_counted(unsigned moment)
 	return moment == LOOK_BEGIN || moment == LOOK_END || moment == LOOK_AFTER;
 }
 
+/*
+ * Sets the energy used since the reading before, over the zones that make up the node's energy. Marks the look as
+ * broken if the zones differ or an advance is impossible, and as still if a counter stood.
+ */
 static void zones_compare(struct look *look, const struct rapl_zone zones[], size_t count, double seconds)
 {
 	bool has[RAPL_KIND_COUNT] = {false};
@@ -89,6 +94,7 @@ void look_read(struct look *look, const struct rapl_zone zones[], size_t count, 
 	look->taken++;
 }
 
+/* Returns the time from the reading before that moment to the reading at it. */
 static double length_s(const struct look *look, unsigned moment)
 {
 	return (double)(look->at_ns[moment] - look->at_ns[moment - 1]) / 1e9;

@@ -57,6 +57,7 @@ bool meter_source_is_wanted(const char *sources, enum meter_source source)
 	return !sources[0] || text_find(sources, '+', source_names[source]) >= 0;
 }
 
+/* Adds a zone to the window for a meter: its advance, or a gap if `later` is NULL (meter_later). */
 static void zone_add(const struct meter *meter, const struct meter *later, struct energy_window *window)
 {
 	static const enum rapl_kind kinds[METER_SCOPE_COUNT] = {

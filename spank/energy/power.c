@@ -7,6 +7,7 @@
 
 #define SECOND_NS 1e9
 
+/* Returns the point of the node's energy curve at a snapshot. */
 static struct power_point point_of(const struct energy_snapshot *snapshot)
 {
 	struct power_point point = {.at_ns = snapshot->at_ns, .whole = true};

@@ -47,6 +47,7 @@ static void halve(struct saving *saving)
 	saving->each *= 2;
 }
 
+/* Makes a pair of the open looks, if there are enough of them. Halves the pairs if there is no room for more. */
 static void open_close(struct saving *saving)
 {
 	if (saving->begun < saving->each)
@@ -132,7 +133,7 @@ void saving_merge(struct saving *sum, const struct saving *step)
 }
 
 /* Residuals of the pairs at a ratio, in ascending order. The middle ones are kept. */
-struct left {
+struct residuals {
 	uint32_t count;
 	uint32_t cut; /* number that is cut off at either end */
 	double watts[SAVING_PAIRS_MAX];
@@ -145,38 +146,40 @@ static int compare(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-static void left_make(const struct saving *saving, double ratio, struct left *ret_left)
+/* Computes the residuals of all pairs at a ratio, and sorts them. */
+static void residuals_make(const struct saving *saving, double ratio, struct residuals *ret_residuals)
 {
-	ret_left->count = saving->count;
-	ret_left->cut = saving->count / TRIMMED;
+	ret_residuals->count = saving->count;
+	ret_residuals->cut = saving->count / TRIMMED;
 	for (uint32_t i = 0; i < saving->count; i++)
-		ret_left->watts[i] = saving->pair[i].beside_w - ratio * saving->pair[i].look_w;
-	qsort(ret_left->watts, ret_left->count, sizeof(ret_left->watts[0]), compare);
+		ret_residuals->watts[i] = saving->pair[i].beside_w - ratio * saving->pair[i].look_w;
+	qsort(ret_residuals->watts, ret_residuals->count, sizeof(ret_residuals->watts[0]), compare);
 }
 
-static double left_mean(const struct left *left)
+/* Returns the trimmed mean: the mean of the residuals that are kept. */
+static double residuals_mean(const struct residuals *residuals)
 {
 	double sum = 0;
 
-	for (uint32_t i = left->cut; i < left->count - left->cut; i++)
-		sum += left->watts[i];
-	return sum / (left->count - 2 * left->cut);
+	for (uint32_t i = residuals->cut; i < residuals->count - residuals->cut; i++)
+		sum += residuals->watts[i];
+	return sum / (residuals->count - 2 * residuals->cut);
 }
 
 /* Returns the standard error of the trimmed mean. */
-static double left_error(const struct left *left)
+static double residuals_error(const struct residuals *residuals)
 {
-	uint32_t first = left->cut, last = left->count - left->cut - 1;
-	double sum = 0, squares = 0, count = left->count;
+	uint32_t first = residuals->cut, last = residuals->count - residuals->cut - 1;
+	double sum = 0, squares = 0, count = residuals->count;
 
-	for (uint32_t i = 0; i < left->count; i++)
-		sum += left->watts[i < first ? first : i > last ? last : i];
-	for (uint32_t i = 0; i < left->count; i++) {
-		double off = left->watts[i < first ? first : i > last ? last : i] - sum / count;
+	for (uint32_t i = 0; i < residuals->count; i++)
+		sum += residuals->watts[i < first ? first : i > last ? last : i];
+	for (uint32_t i = 0; i < residuals->count; i++) {
+		double off = residuals->watts[i < first ? first : i > last ? last : i] - sum / count;
 
 		squares += off * off;
 	}
-	return sqrt(squares / (count - 1) / count) / (1 - 2.0 * left->cut / count);
+	return sqrt(squares / (count - 1) / count) / (1 - 2.0 * residuals->cut / count);
 }
 
 /* Returns the 97.5 % quantile of Student's t by Cornish and Fisher's expansion, right to 0.1 % from 8 degrees on. */
@@ -185,9 +188,10 @@ static double t_quantile(double degrees)
 	return 1.96 + 2.372 / degrees + 2.82 / (degrees * degrees);
 }
 
+/* Finds the ratio at which the trimmed mean is 0, in steps, and sets the powers and the interval by it. */
 static void ratio_find(const struct saving *saving, struct saving_result *ret_result)
 {
-	struct left left;
+	struct residuals residuals;
 	double look_w = 0, beside_w = 0, ratio;
 
 	for (uint32_t i = 0; i < saving->count; i++) {
@@ -195,14 +199,14 @@ static void ratio_find(const struct saving *saving, struct saving_result *ret_re
 		beside_w += saving->pair[i].beside_w / saving->count;
 	}
 	ratio = beside_w / look_w;
-	left_make(saving, ratio, &left);
-	for (int i = 0; i < ROUNDS && fabs(left_mean(&left)) > 1e-9 * look_w; i++) {
-		ratio += left_mean(&left) / look_w;
-		left_make(saving, ratio, &left);
+	residuals_make(saving, ratio, &residuals);
+	for (int i = 0; i < ROUNDS && fabs(residuals_mean(&residuals)) > 1e-9 * look_w; i++) {
+		ratio += residuals_mean(&residuals) / look_w;
+		residuals_make(saving, ratio, &residuals);
 	}
 	ret_result->look_w = look_w;
 	ret_result->beside_w = ratio * look_w;
-	ret_result->error_w = WIDER * t_quantile(left.count - 2 * left.cut - 1) * left_error(&left);
+	ret_result->error_w = WIDER * t_quantile(residuals.count - 2 * residuals.cut - 1) * residuals_error(&residuals);
 }
 
 static double part(double some, double all)

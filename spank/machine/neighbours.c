@@ -71,6 +71,7 @@ static bool sight_read(const struct neighbours *neighbours, struct sight *ret_si
 	       ret_sight->at_ns <= clock_monotonic_ns() && occupants_parse(text + at, &ret_sight->occupants) == 0;
 }
 
+/* Writes a result for the node's other steps. */
 static void sight_write(const struct neighbours *neighbours, const struct sight *sight)
 {
 	cleanup_free char *list = occupants_print(&sight->occupants), *text = NULL;
@@ -151,6 +152,7 @@ static void wait_for_wish(struct neighbours *neighbours, uint64_t from_ns)
 	neighbours->wanted = false;
 }
 
+/* The thread: checks when a check is asked for, until the end. */
 static void *watch(void *context)
 {
 	struct neighbours *neighbours = context;

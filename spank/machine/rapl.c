@@ -176,6 +176,7 @@ static uint64_t read_again(const struct rapl *rapl, const struct rapl_zone *zone
 	return energy_uj;
 }
 
+/* Finds the zones that show the counter of an earlier die of their package, and marks them. */
 static void mirrors_mark(const struct rapl *rapl, struct rapl_zone zones[], size_t count)
 {
 	for (size_t first = 0; first < count; first++) {

@@ -112,6 +112,7 @@ static bool is_shared(const struct device devices[], uint32_t count, uint32_t in
 	return is_second || has_second;
 }
 
+/* Reads all devices that have a counter. Returns as rsmi_read. */
 static int devices_read(const struct rsmi *rsmi, struct rsmi_counter ret_counters[RSMI_DEVICES_MAX], size_t *ret_count,
                         size_t *ret_missing, struct error *error)
 {

@@ -32,6 +32,9 @@ static struct throttle_package *package_of(struct throttle *throttle, int32_t id
 	return &throttle->package[throttle->count++];
 }
 
+/*
+ * Adds a processor's counts to its package: those of its core, and the package's own, of which the largest seen counts.
+ */
 static void cpu_add(struct throttle *throttle, uint32_t cpu)
 {
 	struct throttle_package *package = NULL;

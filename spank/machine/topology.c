@@ -66,6 +66,7 @@ static void save_copy(hwloc_topology_t handle, const char *path)
 		unlink(temporary);
 }
 
+/* Copies from hwloc the CPUs of each core. Returns NULL without memory. */
 static struct topology *take_cores(hwloc_topology_t handle)
 {
 	int cores = hwloc_get_nbobjs_by_type(handle, HWLOC_OBJ_CORE);
@@ -141,6 +142,7 @@ void topology_add_all(const struct topology *topology, hwloc_bitmap_t ret_cpus)
 		hwloc_bitmap_or(ret_cpus, ret_cpus, topology->core[i]);
 }
 
+/* Returns 0, or -EINVAL if a core of the numbering has no CPU, one that is not there, or another core's. */
 static int numbering_check(const struct topology *topology, const hwloc_bitmap_t cpus[], unsigned count,
                            struct error *error)
 {

@@ -102,6 +102,7 @@ static int steps_find(int job_directory, bool found[FILES], struct steps *steps)
 	return -errno;
 }
 
+/* Returns a step as the node's record has it, made of its file, or NULL without memory. */
 static json_t *step_record(const struct state_step *step, const struct energy_share *share, const json_t *file)
 {
 	struct energy_window window;
@@ -160,6 +161,7 @@ static void step_add(struct steps *steps, json_t *step, bool whole)
 	steps->left_out += length == 0;
 }
 
+/* Adds a step's points of power and its looks to the job's. */
 static void samples_take(const json_t *step, struct steps *steps)
 {
 	struct power_points points;
@@ -171,6 +173,7 @@ static void samples_take(const json_t *step, struct steps *steps)
 		saving_merge(&steps->saving, &saving);
 }
 
+/* Reads and parses a step's file, and counts its bytes. Returns NULL if it is missing or bad, or without memory. */
 static json_t *file_parse(int job_directory, const char *name, struct steps *steps)
 {
 	cleanup_free char *text = NULL;
@@ -182,6 +185,7 @@ static json_t *file_parse(int job_directory, const char *name, struct steps *ste
 	return memory_json(text, length, JSON_REJECT_DUPLICATES);
 }
 
+/* Adds a step from its file. A step whose file is bad, or beyond the bounds, counts as left out. */
 static void file_take(int job_directory, const char *name, const struct energy_share *share, struct steps *steps)
 {
 	bool whole = steps->read < READ_WHOLE_MAX;

@@ -20,6 +20,7 @@
 #define WHOLE_MAX   256  /* waiting records whose steps are kept */
 #define ENDED_MAX   4096 /* waiting records in all */
 
+/* Returns true for the directory of a run that has ended (state_set_apart). */
 static bool is_apart(const char *name)
 {
 	return state_name_job(name) && strchr(name, '.');
@@ -33,6 +34,7 @@ struct begun {
 	const char *sources;
 };
 
+/* Takes the samples of a job's end whose counterparts were taken at its begin. */
 static void ending_take(int node, const struct begun *begun, struct ending *ret_ending)
 {
 	struct error error = {""};
@@ -123,6 +125,7 @@ static void begun_meters(const struct state_job *job, struct begun *ret_begun)
 		ret_begun->gpus |= meter_is_device(&job->meters.meter[i]);
 }
 
+/* As ending_note, in the open directories of node and job. */
 static int note(const struct run_directory *run_directory, uint32_t job_id, int node, int directory)
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));

@@ -50,6 +50,7 @@ struct sleepers {
 	uint64_t most_ns[LOOK_RANKS_KINDS];
 };
 
+/* Adds what one thread tells: which looks it follows, and how long it slept. */
 static void lane_add(struct look_ranks *ranks, struct sleepers *sleepers, const uint8_t *lane, uint64_t seed)
 {
 	uint64_t told = word_at(lane, offsetof(struct mpiwait_lane, look)), asleep_ns = 0, *most_ns;
@@ -80,6 +81,7 @@ static void kinds_set(struct look_ranks *ranks, const struct sleepers *sleepers)
 			ranks->told[ranks->kinds++] = i + 1;
 }
 
+/* Reads the threads of a slot, and adds them if its rank runs. Returns 0 or -errno. */
 static int slot_add(struct look_ranks *ranks, struct sleepers *sleepers, int segment, uint64_t offset)
 {
 	struct slot_head slot;

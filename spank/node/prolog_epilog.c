@@ -76,8 +76,8 @@ static bool decide(const struct site *site, const char *words, struct state_job 
 
 /*
  * Returns true if Slurm may give the job's cores to another job too. Slurm tells it from 24.05 on by "YES". Until 25.11
- * "OK" means only that the job asked for neither. From 26.05 on, which also sets SLURM_JOB_EXCLUSIVE, "OK" means that
- * the partition may share cores.
+ * "OK" means only that the job asked neither to share nor to have them alone. From 26.05 on, which also sets
+ * SLURM_JOB_EXCLUSIVE, "OK" means that the partition may share cores.
  */
 static bool cores_are_shared(void)
 {

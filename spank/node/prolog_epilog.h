@@ -1,6 +1,6 @@
 /*
- * Job: what job_prolog and job_epilog do when a job begins and ends on a node. They run in Slurm's helper process, or
- * in "mpi-wait-node prolog|epilog" with the same environment, for sites where Slurm does not call them
+ * Prolog and epilog: what job_prolog and job_epilog do when a job begins and ends on a node. They run in Slurm's helper
+ * process, or in "mpi-wait-node prolog|epilog" with the same environment, for sites where Slurm does not call them
  * (PrologFlags=RunInJob).
  *
  * They run as root, and take job id and node list from slurmd's environment. They do local I/O only, and cannot fail

@@ -49,7 +49,10 @@ static int job_finish(const struct recorder *recorder, const char *name, struct 
 	return 1;
 }
 
-/* Hands the first failure to the caller in *error, and logs all others. */
+/*
+ * Reports `failure`, the message for job `name`: the first one to the caller, in *error, which is empty until then;
+ * all others to the log.
+ */
 static void failure_note(int result, const char *name, const struct error *failure, struct error *error)
 {
 	if (error->text[0])
@@ -58,7 +61,7 @@ static void failure_note(int result, const char *name, const struct error *failu
 		error_set(error, result, "job %s: %s", name, failure->text);
 }
 
-/* Goes through the node's jobs once. *ret_failed is the number of failures. Returns 0 or the first -errno. */
+/* Makes the records of all jobs of the node that have ended. Returns 0 or the first -errno, with how many failed. */
 static int pass_run(const struct recorder *recorder, const struct turn *turn, size_t *ret_failed, struct error *error)
 {
 	cleanup_closedir DIR *jobs = files_entries(recorder->node);
@@ -86,8 +89,8 @@ static int pass_run(const struct recorder *recorder, const struct turn *turn, si
 }
 
 /*
- * Returns true if more jobs wait than the last pass failed at: they ended since then, and their helpers found the turn
- * taken.
+ * Returns true if more ended jobs wait for a record than the latest pass has left after failures. The others have ended
+ * since then, and the processes that their epilogs started have left them to this one, which had the turn.
  */
 static bool more_came(int node, size_t failed)
 {

@@ -40,7 +40,8 @@ struct sampler {
 	bool stop;
 };
 
-static void complain(struct sampler *sampler, const char *what)
+/* Notes the problem of this tick, for problem_say. The first one counts. */
+static void problem_note(struct sampler *sampler, const char *what)
 {
 	error_set(&sampler->problem, 0, "%s", what);
 }
@@ -66,7 +67,7 @@ static struct slots *ranks_read(struct sampler *sampler)
 
 	if (sampler->segment >= 0 && !sampler->counted &&
 	    slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &slots, &error))
-		complain(sampler, error.text);
+		problem_note(sampler, error.text);
 	return slots;
 }
 
@@ -85,7 +86,7 @@ static void energy_read(struct sampler *sampler, uint64_t young_ns)
 	if (!sampler->rapl)
 		return;
 	if (energy_update(sampler->node_directory, sampler->rapl, &need, &sampler->memory, &now, &error)) {
-		complain(sampler, error.text);
+		problem_note(sampler, error.text);
 		return;
 	}
 	if (step->has_energy && now.at_ns <= step->to.at_ns)
@@ -205,6 +206,7 @@ static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns,
 		                   clock_monotonic_ns());
 }
 
+/* Returns the time between two ticks. Where possible, three ticks come before a counter can wrap. */
 static uint64_t interval_ns(const struct sampler *sampler)
 {
 	uint64_t interval = sampler->config.fast ? SECOND_NS : INTERVAL_NS;
@@ -289,6 +291,7 @@ static void sampler_free(struct sampler *sampler)
 	free(sampler);
 }
 
+/* Opens all that the thread uses, and finds out how much is kept of the step. Returns 0 or -errno. */
 static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;

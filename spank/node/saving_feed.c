@@ -22,6 +22,7 @@ static uint64_t cpu_ns(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/* Returns by how much the node's clock is ahead of CLOCK_MONOTONIC. */
 static uint64_t ahead_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME) - clock_monotonic_ns();
@@ -121,6 +122,7 @@ void saving_feed_find(struct saving_feed *feed)
 	feed->cost_ns += cpu_ns() - began_ns;
 }
 
+/* Takes the reading that is due. The look is broken if the ranks tell something else than when it was found. */
 static void reading_take(struct saving_feed *feed)
 {
 	struct rapl_zone zones[RAPL_ZONES_MAX];
@@ -144,11 +146,13 @@ static double slept_s(const struct saving_feed *feed, enum look_moment from, enu
 	return slept_s < threads_s ? slept_s : threads_s;
 }
 
+/* Returns the time between two moments, times the number of waiting threads. */
 static double threads_s(const struct saving_feed *feed, enum look_moment from, enum look_moment to)
 {
 	return feed->found.threads * (double)(feed->look.at_ns[to] - feed->look.at_ns[from]) / 1e9;
 }
 
+/* Adds the look to the sums, if it is complete and the node's clock was not set meanwhile. */
 static void look_add(struct saving_feed *feed)
 {
 	int64_t off_ns = (int64_t)(ahead_ns() - feed->ahead_ns);

@@ -50,6 +50,7 @@ static const char *call_name(size_t row)
 	return name ? name : "other";
 }
 
+/* Returns the value, cut to `most`. Notes if it was cut, which makes the rank doubtful. */
 static uint64_t bounded(struct reading *at, uint64_t value, uint64_t most)
 {
 	if (value <= most)
@@ -75,6 +76,7 @@ static void add(uint64_t *sum, uint64_t value)
 	integer_add(sum, value, SUM_MAX);
 }
 
+/* Adds a bounded number of events to a sum. */
 static void count(uint64_t *sum, uint64_t value, struct reading *at)
 {
 	add(sum, bounded(at, value, COUNT_MAX));
@@ -110,7 +112,7 @@ int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_
 	return 0;
 }
 
-/* Reads the head of a slot, and if a rank has it its lanes and call sites. */
+/* Reads the head of a slot, and, if a rank has claimed the slot, its lanes and callsites too. Returns 0 or -errno. */
 static int slot_read(int segment, uint64_t offset, struct reading *at)
 {
 	struct mpiwait_slot *slot = &at->slot;
@@ -152,6 +154,7 @@ bool slots_rung_sleeps(unsigned rung)
 	       rung == MPIWAIT_RUNG_EVENT;
 }
 
+/* Adds one thread's claims about one function to the sums of that function, and its waits to the rank's. */
 static void call_add(struct mpiwait_call_stats *sum, struct slots_rank *rank, const struct mpiwait_call_stats *call,
                      struct reading *at)
 {
@@ -216,6 +219,7 @@ static void open_wait_note(struct slots_rank *rank, const struct mpiwait_lane *l
 	rank->open_ns = open_ns;
 }
 
+/* Adds the claims of one thread to the step's sums and to its rank's. */
 static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, struct reading *at)
 {
 	uint64_t sampled_ns = bounded_ns(at, lane->sampled_ns), open_ns = open_wait_ns(at, lane);
@@ -279,6 +283,7 @@ static void allowed_add(struct slots *slots, const struct slots_rank *rank, stru
 		add(&slots->sum[WAIT_FORECAST_allowed_s], (uint64_t)(allowance_ns(rank->span_ns, ppm) / 1e3));
 }
 
+/* Adds the rank's calls by size. Returns 0 or -errno. */
 static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct reading *at)
 {
 	cleanup_free struct mpiwait_sizes *sizes = malloc(sizeof(*sizes));
@@ -323,6 +328,7 @@ static uint64_t phase_time_ns(uint32_t index, struct reading *at)
 	return bounded_ns(at, phases->time_ns[index]) + (goes_on ? bounded_ns(at, end_ns(at) - phases->since_ns) : 0);
 }
 
+/* Adds a row for each phase in which the rank spent time or waited. */
 static void phases_add(struct record_rows *sum, int32_t rank, struct reading *at)
 {
 	for (uint32_t index = 0; at->slot.phases.since_ns != 0 && index < MPIWAIT_PHASE_PLACES; index++) {
@@ -358,6 +364,7 @@ static void module_read(const struct mpiwait_module *module, struct record_row *
 		snprintf(site->build_id + 2 * (size_t)i, 3, "%02x", module->build_id[i]);
 }
 
+/* Adds a row for each callsite at which the rank waited. */
 static void sites_add(struct record_rows *sum, int32_t rank, struct reading *at)
 {
 	for (size_t i = 0; at->slot.has_sites && i <= MPIWAIT_SITES; i++) {
@@ -377,6 +384,7 @@ static void sites_add(struct record_rows *sum, int32_t rank, struct reading *at)
 	}
 }
 
+/* Adds all claims of the slot that was read, and bounds those of the rank as a whole. */
 static void rank_add(struct slots *slots, struct slots_rank *rank, struct reading *at)
 {
 	head_add(rank, at);
@@ -394,6 +402,7 @@ static void rank_add(struct slots *slots, struct slots_rank *rank, struct readin
 		rank->asleep_ns = rank->wait_ns;
 }
 
+/* Reads a slot, and adds its rank if one has claimed it. Returns 0 or -errno. */
 static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t room, struct reading *at)
 {
 	struct slots_rank *rank = &slots->rank[slots->count];
@@ -452,6 +461,7 @@ static struct record_row call_row(size_t row, uint64_t first, uint64_t second, u
 	return call;
 }
 
+/* Returns "calls": the functions that waited or may wait. */
 static json_t *calls_to_json(const struct slots *slots)
 {
 	struct record_row other = {.most_rank = -1};
@@ -473,6 +483,7 @@ static json_t *calls_to_json(const struct slots *slots)
 	return calls;
 }
 
+/* Returns "profile": all functions that were called, with their bytes and sizes. */
 static json_t *profile_to_json(const struct slots *slots)
 {
 	json_t *profile = json_object();

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* Computes powercap's window from the job's begin to its end, or notes in energy_why why there is none. */
 static void powercap_take(struct state_job *job, const struct ending *ending, struct sources *sources)
 {
 	if (!job->has_baseline && !job->energy_why[0])
@@ -26,7 +27,7 @@ static void use_powercap(struct sources *sources)
 	sources->has_window = sources->is_powercap = true;
 }
 
-/* Uses a source of meters, unless one of its meters vanished or did not go on. */
+/* Uses a source of meters, unless one of its meters is missing at the job's end, restarted, or was not updated. */
 static void use_meters(const struct state_job *job, const struct ending *ending, enum meter_source source,
                        struct sources *sources)
 {
@@ -40,6 +41,7 @@ static void use_meters(const struct state_job *job, const struct ending *ending,
 	sources->includes_gpus = source == METER_CRAY;
 }
 
+/* Uses the source of that name as the job's, if it counted the job. */
 static void use(const char *name, const struct state_job *job, const struct ending *ending, struct sources *sources)
 {
 	if (strcmp(name, "powercap") == 0)

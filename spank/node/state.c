@@ -168,6 +168,7 @@ static void keep_ended(const struct run_directory *run_directory, uint32_t job_i
 		          strerror(-result));
 }
 
+/* Reads all counters as they are when the job begins. */
 static void baseline_take(int node, bool asks_gpus, struct state_job *job)
 {
 	struct error error = {0};
@@ -179,6 +180,7 @@ static void baseline_take(int node, bool asks_gpus, struct state_job *job)
 	meters_ask(node, &(struct meters_wanted){job->sources, asks_gpus}, &job->meters);
 }
 
+/* Adds those facts that the job's state lacks yet. Known facts stay. */
 static void job_fill(struct state_job *job, const struct state_job *facts)
 {
 	if (job->array_job_id == STATE_NONE) {
@@ -218,6 +220,7 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 		memcpy(job->words, facts->words, sizeof(job->words));
 }
 
+/* Makes the job's state, or adds facts to the one that is there. The caller has locked the job's directory. */
 static int job_begin(const struct run_directory *run_directory, int directory, const struct state_job *facts, bool anew)
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));

@@ -61,6 +61,7 @@ static struct record_step *step_find(struct job *job, json_t *index, const struc
 	return step;
 }
 
+/* Adds a node's step to the job's step of the same id. */
 static void step_add(struct job *job, json_t *index, const struct record_step *from, uint32_t node_index)
 {
 	struct record_step *step = step_find(job, index, from);
@@ -75,6 +76,7 @@ static void step_add(struct job *job, json_t *index, const struct record_step *f
 	record_ranks_add(&job->ranks, &step->ranks, &from->ranks, node_index, step->index);
 }
 
+/* Adds all parts of a node's record to the job's. */
 static void node_add(struct job *job, json_t *index, const struct record_node *node, uint32_t node_index)
 {
 	struct record_node *sum = &job->sum;
@@ -240,6 +242,7 @@ static void job_free(struct job *job)
 	record_gpus_free(&job->sum.gpus);
 }
 
+/* Returns why the job's energy is unknown; "": no node says why. */
 static const char *energy_why(const struct job *job)
 {
 	for (size_t i = 0; i < job->count; i++)
@@ -318,6 +321,7 @@ static struct record_saving saving_of(const struct job *job)
 	return job->sum.saving;
 }
 
+/* Adds to the job's energy what is known beside the joules: power over time, and the saving. */
 static void energy_complete(json_t *energy, const struct job *job)
 {
 	struct record_saving_cost cost = {.known = false};

@@ -28,6 +28,7 @@
 
 #define ENERGY_REFUSED "the node wrote an energy that makes no sense"
 
+/* Reads an id. With null_ok, null stands for RECORD_NODE_NONE. */
 static bool id_get(const json_t *object, const char *key, bool null_ok, uint32_t *ret_id)
 {
 	const json_t *value = json_object_get(object, key);
@@ -171,6 +172,7 @@ static const char *identity_get(const json_t *json, struct record_node *node)
 	return node->nodes && characters_ok(node->nodes, NAMES "[],") ? NULL : "\"nodes\" is not a node list";
 }
 
+/* Reads when the job was on the node. Returns NULL, or what is wrong. */
 static const char *times_of(const json_t *json, struct record_node *node)
 {
 	if (!times_get(json, &node->start_s, &node->end_s))
@@ -300,6 +302,7 @@ static const struct {
         {"\"throttle\"", throttle_get},
 };
 
+/* Reads all optional parts. A malformed one is named in left_out. */
 static void parts_get(const json_t *json, struct record_node *node)
 {
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

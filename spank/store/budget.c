@@ -20,11 +20,13 @@
 #define AGAIN_S      600         /* after this time the outbox is counted again */
 #define AGAIN_FULL_S 60          /* the same when half is used: the sum does not see records that left the outbox */
 
+/* Returns how many bytes of the disk a file of that length takes. */
 static uint64_t space_of(size_t bytes)
 {
 	return (bytes + BLOCK - 1) / BLOCK * BLOCK;
 }
 
+/* Returns how many bytes the records in the outbox take on the disk. */
 static uint64_t outbox_count(int outbox)
 {
 	cleanup_closedir DIR *entries = files_entries(outbox);
@@ -47,8 +49,8 @@ static void sum_store(const struct budget *budget)
 		files_write_json(budget->node, SUM_FILE, 0600, json, false);
 }
 
-/* Returns a hundredth of the file system, but at least 16 MiB and at most 256 MiB. */
-static uint64_t most_of(int outbox)
+/* Returns how many bytes the outbox may take: a hundredth of its file system, but 16 MiB to 256 MiB. */
+static uint64_t outbox_most(int outbox)
 {
 	struct statvfs system;
 	uint64_t part = BUDGET_MAX;
@@ -60,7 +62,7 @@ static uint64_t most_of(int outbox)
 
 void budget_init(int node, int outbox, struct budget *ret_budget)
 {
-	struct budget budget = {.node = node, .most = most_of(outbox)};
+	struct budget budget = {.node = node, .most = outbox_most(outbox)};
 	uint64_t now_s = (uint64_t)clock_wall_s(), again_s;
 	json_auto_t *json = NULL;
 

@@ -35,7 +35,7 @@ static bool wanted(const struct site *site, const struct job_entries *entries)
  * Sets when the run was, by the nodes that the job had at its end: from the first begin to the first end, because a
  * lost node may end long after slurmctld ended the run. run->at is soon after the begin.
  */
-static void run_times(const struct job_entries *entries, struct account_run *run)
+static void run_times(const struct job_entries *entries, struct dbd_run *run)
 {
 	const struct record_node *first = entries->node[0];
 	double start_s = first->start_s, end_s = first->end_s;
@@ -177,28 +177,28 @@ static const struct record_node *array_node(const struct job_entries *entries)
 	return entries->node[0];
 }
 
-static int account_add(struct account **account, const struct job_files *files, const struct record *record,
-                       struct error *error)
+/* Stores the record in slurmdbd, over *dbd, which is opened if it is NULL. Returns as dbd_store. */
+static int dbd_add(struct dbd **dbd, const struct job_files *files, const struct record *record, struct error *error)
 {
 	const struct record_node *node = array_node(&files->entries);
 	const struct site *site = files->spool->site;
-	struct account_run run = {
+	struct dbd_run run = {
 	        .cluster = node->cluster,
 	        .job_id = node->job_id,
 	        .array_job_id = node->array_job_id,
 	        .array_task_id = node->array_task_id,
 	        .node = files->entries.node[0]->node,
 	};
-	int result = *account ? 0 : account_open(account, error);
+	int result = *dbd ? 0 : dbd_open(dbd, error);
 
 	if (result)
 		return result;
 	run_times(&files->entries, &run);
-	result = account_store(*account, &run, site->field, record,
-	                       site->energy_tres && is_complete(&files->entries) ? record->joules : -1, error);
+	result = dbd_store(*dbd, &run, site->field, record,
+	                   site->energy_tres && is_complete(&files->entries) ? record->joules : -1, error);
 	if (result == -EPROTO) { /* a transaction may be open, so the next job opens a new connection */
-		account_close(*account);
-		*account = NULL;
+		dbd_close(*dbd);
+		*dbd = NULL;
 	}
 	return result;
 }
@@ -218,7 +218,7 @@ static const char *why_partial(const struct job_files *files)
 }
 
 /* Merges the entries into the job's record, and adds it to slurmdbd or to the kept files. */
-static int sink_add(struct account **account, const struct job_files *files, struct error *error)
+static int sink_add(struct dbd **dbd, const struct job_files *files, struct error *error)
 {
 	cleanup_record struct record record = {.line = NULL};
 	const struct job_entries *entries = &files->entries;
@@ -227,9 +227,10 @@ static int sink_add(struct account **account, const struct job_files *files, str
 	if (result)
 		return result;
 	return files->spool->site->sink == SITE_SINK_FILE ? file_add(files, &record, error)
-	                                                  : account_add(account, files, &record, error);
+	                                                  : dbd_add(dbd, files, &record, error);
 }
 
+/* Returns true if the job may be stored although nodes may be missing. */
 static bool is_acceptable(const struct job_files *files, enum store_accept accept)
 {
 	if (is_complete(&files->entries) || files->spool->shared < 0 || accept == STORE_ANY)
@@ -237,7 +238,7 @@ static bool is_acceptable(const struct job_files *files, enum store_accept accep
 	return accept == STORE_ALONE && files->entries.count == 1 && files->entries.has_first;
 }
 
-int store_job(struct spool *spool, struct account **account, const char *key, enum store_accept accept, unsigned wait_s,
+int store_job(struct spool *spool, struct dbd **dbd, const char *key, enum store_accept accept, unsigned wait_s,
               struct error *error)
 {
 	cleanup_job_files struct job_files files;
@@ -252,7 +253,7 @@ int store_job(struct spool *spool, struct account **account, const char *key, en
 		return error_set(error, STORE_LEFT, "%zu of %u nodes have reported", files.entries.count,
 		                 files.entries.nodes_of);
 	if (files.entries.count > 0 && wanted(spool->site, &files.entries))
-		result = sink_add(account, &files, error);
+		result = sink_add(dbd, &files, error);
 	if (result < 0 && result != -EALREADY)
 		return error_set(error, result, "%s", strerror(-result));
 	if (result > 0)

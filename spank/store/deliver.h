@@ -2,7 +2,7 @@
 #pragma once
 
 #include "spank/base/error.h"
-#include "spank/store/account.h"
+#include "spank/store/dbd.h"
 #include "spank/store/spool.h"
 
 /* The jobs that are stored although nodes are missing. Without a shared spool, every job is stored. */
@@ -16,11 +16,11 @@ enum store_accept {
 
 /*
  * Locks a job, waiting wait_s seconds at most, merges its nodes' records, stores the result, and removes the records.
- * The first job that needs slurmdbd opens *account, which is NULL before; the caller closes it.
+ * The first job that needs slurmdbd opens *dbd, which is NULL before; the caller closes it.
  *
  * Returns 0: the job is stored, by this process or another, or a better record is there, or the site wants no record of
- * such a job. Returns, with the reason in error: STORE_LEFT, ACCOUNT_NOT_YET, -EBUSY (another process has the lock),
- * ACCOUNT_AWAY, -EPROTO (slurmdbd does not take this record; *account is closed and NULL), or another -errno.
+ * such a job. Returns, with the reason in error: STORE_LEFT, DBD_NOT_YET, -EBUSY (another process has the lock),
+ * DBD_AWAY, -EPROTO (slurmdbd does not take this record; *dbd is closed and NULL), or another -errno.
  */
-int store_job(struct spool *spool, struct account **account, const char *key, enum store_accept accept, unsigned wait_s,
+int store_job(struct spool *spool, struct dbd **dbd, const char *key, enum store_accept accept, unsigned wait_s,
               struct error *error);

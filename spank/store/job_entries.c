@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT_OUT SIZE_MAX /* instead of a list's index: in none of the job's lists */
+#define LEFT_OUT SIZE_MAX /* instead of a list's index: the entry is in none of the job's lists */
 
 void job_entries_free(struct job_entries *entries)
 {
@@ -23,8 +23,12 @@ void job_entries_free(struct job_entries *entries)
 	free(entries->node);
 }
 
-/* Finds the node's list, adds it if it is new, and has node->nodes point to the entries' own copy of it. */
-static int list_find(struct job_entries *entries, struct record_node *node, size_t *ret_list, struct error *error)
+/*
+ * Finds the node's list among the entries' lists, or adds it. node->nodes then points to the entries' copy of the text;
+ * the old text stays with the node's JSON. Returns 0 with the list's index, -EINVAL (too many lists) or -ENOMEM.
+ */
+static int list_find_or_add(struct job_entries *entries, struct record_node *node, size_t *ret_list,
+                            struct error *error)
 {
 	size_t i = 0;
 
@@ -46,7 +50,7 @@ static int list_find(struct job_entries *entries, struct record_node *node, size
 int job_entries_add(struct job_entries *entries, struct record_node *node, struct error *error)
 {
 	struct job_entry entry = {.node = node, .index = -1}, *bigger;
-	int result = list_find(entries, node, &entry.list, error);
+	int result = list_find_or_add(entries, node, &entry.list, error);
 
 	if (result)
 		return result;
@@ -91,7 +95,7 @@ static int entry_compare(const void *left, const void *right)
 	return (a->index > b->index) - (a->index < b->index);
 }
 
-/* Returns how many nodes of `other` are in `list` too; notes if there was no memory to tell. */
+/* Returns how many nodes of `other` are in `list` too, or a negative number, and sets starved, without memory. */
 static int nodes_shared(struct job_entries *entries, size_t list, size_t other)
 {
 	int count = nodelist_shared(entries->list[list].names, entries->list[other].text);
@@ -158,8 +162,8 @@ static void runs_split(struct job_entries *entries)
 	entries->others = count - entries->count;
 }
 
-/* Returns true if an entry has that list; with `first`, if the list's first node has it. */
-static bool list_is_said(const struct job_entries *entries, size_t list, bool first)
+/* Returns true if a node's record has that list. With `first`, only the record of the list's first node counts. */
+static bool list_has_entry(const struct job_entries *entries, size_t list, bool first)
 {
 	for (size_t i = 0; i < entries->count; i++)
 		if (entries->entry[i].list == list && (!first || entries->entry[i].index == 0))
@@ -167,7 +171,8 @@ static bool list_is_said(const struct job_entries *entries, size_t list, bool fi
 	return false;
 }
 
-static void list_widen(struct job_entries *entries, size_t narrow, size_t wide)
+/* Moves the entries of a narrow list to a wider one, and drops the narrow list. */
+static void entries_move(struct job_entries *entries, size_t narrow, size_t wide)
 {
 	for (size_t i = 0; i < entries->count; i++) {
 		struct job_entry *entry = &entries->entry[i];
@@ -183,20 +188,21 @@ static void list_widen(struct job_entries *entries, size_t narrow, size_t wide)
 }
 
 /*
- * Moves entries to a wider list that names all nodes of theirs. slurmctld tells a node that aborts the job, for example
- * one that was lost and is back, only of itself, so a list of one node always gives way. A list of several nodes gives
- * way only if the wider list's own first node has that list too: else one forged file could make any job larger.
+ * Replaces narrow lists by wider ones that name all their nodes and more: with of_one, lists of one node, else those of
+ * several. A node that aborts the job, such as one that was lost and is back, is told by slurmctld that the job has
+ * this node only. So a list of one node always gives way. A list of several nodes gives way only if the record of the
+ * wider list's first node has the wider list: else one forged file could make any job larger.
  */
-static void lists_widen(struct job_entries *entries, bool single)
+static void narrow_lists_replace(struct job_entries *entries, bool of_one)
 {
 	for (size_t i = 0; i < entries->list_count; i++) {
 		int wide;
 
-		if (!entries->list[i].names || (nodelist_count(entries->list[i].names) == 1) != single)
+		if (!entries->list[i].names || (nodelist_count(entries->list[i].names) == 1) != of_one)
 			continue;
 		wide = list_wider(entries, i);
-		if (wide >= 0 && (single || list_is_said(entries, (size_t)wide, true)))
-			list_widen(entries, i, (size_t)wide);
+		if (wide >= 0 && (of_one || list_has_entry(entries, (size_t)wide, true)))
+			entries_move(entries, i, (size_t)wide);
 	}
 }
 
@@ -209,7 +215,7 @@ static void lists_judge(struct job_entries *entries, size_t chosen)
 	for (size_t i = 0; i < entries->list_count; i++) {
 		struct job_list *list = &entries->list[i];
 
-		list->counts = i == chosen || (list->names && list_is_said(entries, i, false) &&
+		list->counts = i == chosen || (list->names && list_has_entry(entries, i, false) &&
 		                               nodes_shared(entries, chosen, i) == 0);
 		if (list->counts)
 			entries->nodes_of += (uint32_t)nodelist_count(list->names);
@@ -222,8 +228,8 @@ int job_entries_judge(struct job_entries *entries)
 	size_t chosen;
 
 	runs_split(entries);
-	lists_widen(entries, true);
-	lists_widen(entries, false);
+	narrow_lists_replace(entries, true);
+	narrow_lists_replace(entries, false);
 	best = entry_best(entries, true);
 	chosen = best ? best->list : 0;
 	if (best)

@@ -13,6 +13,7 @@
 #define NODES_MAX    65536 /* files of one job that are read */
 #define FAILURES_MAX 3     /* failures that are counted */
 
+/* Returns true if the site has no shared spool, so that the job's files lie in the outbox. */
 static bool in_outbox(const struct job_files *files)
 {
 	return files->spool->shared < 0;
@@ -137,6 +138,7 @@ static time_t date_of(const struct job_files *files, const char *name)
 	return fstatat(files->directory, name, &status, AT_SYMLINK_NOFOLLOW) ? 0 : status.st_mtime;
 }
 
+/* Counts the job's files, and reads the node's or, if that cannot be read, the first that can. */
 static int files_count(const struct job_files *files, const char *node, struct job_files_view *view)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(files->spool);
@@ -196,6 +198,7 @@ static int lock_try(struct job_files *files)
 	return 0;
 }
 
+/* Takes the job's lock, waiting wait_s seconds at most. Returns 0, -EBUSY or another -errno. */
 static int lock_take(struct job_files *files, unsigned wait_s)
 {
 	const struct timespec pause = {.tv_nsec = 100000000};
@@ -330,6 +333,7 @@ static int entries_judge(struct job_files *files)
 	return result;
 }
 
+/* Reads all of the job's files into entries. A bad one is refused and named in the log. */
 static int files_read_all(struct job_files *files)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(files->spool);

@@ -18,4 +18,5 @@ int listing_read(int directory, struct listing *listing);
 /* Returns the index of the first name that begins with key and a dot; without one, the index at which it would be. */
 size_t listing_find(const struct listing *listing, const char *key);
 
+/* Frees the names; the listing counts as not read then. */
 void listing_free(struct listing *listing);

@@ -7,7 +7,10 @@ struct nodelist;
 
 /* Returns the nodes of a list such as "n[1-4]", for nodelist_free to free. NULL: no node list, or an empty one. */
 struct nodelist *nodelist_new(const char *text);
+/* Frees the list, which may be NULL. */
 void nodelist_free(struct nodelist *list);
+
+/* Returns the number of nodes in the list. */
 
 int nodelist_count(const struct nodelist *list);
 

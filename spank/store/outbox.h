@@ -2,8 +2,8 @@
  * Outbox: the directory on a node's own disk where its record of a job stays until the record is stored or moved to the
  * shared spool.
  *
- * A record's file is <outbox>/<cluster>-<job id>-<restart count>.<node>.json, root's, with mode 0600. The helper writes
- * it, which the epilog starts and does not wait for.
+ * A record's file is <outbox>/<cluster>-<job id>-<restart count>.<node>.json, root's, with mode 0600.
+ * mpi-wait-node writes it; the epilog starts that program and does not wait for it.
  */
 #pragma once
 
@@ -38,6 +38,8 @@ enum outbox_verdict {
 	OUTBOX_OTHER, /* another run of the job */
 	OUTBOX_UNREAD /* the file could not be read now */
 };
+
+/* Reads a record's file and returns whose run it is: `run`, another one, or none that can be told. */
 enum outbox_verdict outbox_judge(int directory, const char *name, const struct job_run *run);
 
 /* Returns true if no record of another run lies in the outbox under that key. directory NULL: OUTBOX_DIRECTORY. */

@@ -36,6 +36,7 @@ void spool_leave(const struct spool **entered)
 		log_error("cannot act as root again: %s", strerror(errno));
 }
 
+/* Returns 0, or an error if a user other than root and spool_user owns the spool or may write to it. */
 static int shared_check(const struct spool *spool, struct error *error)
 {
 	const char *path = spool->site->spool, *owner = spool->site->spool_user;
@@ -54,6 +55,7 @@ static int shared_check(const struct spool *spool, struct error *error)
 	return 0;
 }
 
+/* Opens the site's shared spool as spool_user, and checks it. Called only at a site that has one. */
 static int shared_open(struct spool *spool, struct error *error)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(spool);
@@ -161,7 +163,10 @@ static size_t length_most(const json_t *json)
 	return node_short_most(count > 0 ? (uint32_t)count : 1);
 }
 
-/* Sets the key under which the record will lie, and changes *text to say so and to be no longer than it may be. */
+/*
+ * Sets the key under which the record will lie (key_find). Replaces *text if the record must then name another run, or
+ * is longer than it may be.
+ */
 static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], char **text, struct error *error)
 {
 	unsigned failures = memory_failures();
@@ -185,6 +190,7 @@ static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], c
 	return memory_failures() == failures ? 0 : error_set(error, -ENOMEM, "out of memory");
 }
 
+/* Writes a record durably into the directory of its key, which is made if necessary. */
 static int file_put(const struct spool *spool, const char *key, const char *node, const char *text)
 {
 	cleanup_close int directory = files_directory(spool->shared, key, 0700);
@@ -194,6 +200,7 @@ static int file_put(const struct spool *spool, const char *key, const char *node
 	return directory < 0 ? directory : files_write(directory, name, 0600, text, strlen(text), true);
 }
 
+/* Puts a record into the shared spool, as spool_user. Changes key and text if they have to be (record_prepare). */
 static int record_put(const struct spool *spool, char key[OUTBOX_KEY_MAX], const char *node, char **text,
                       struct error *error)
 {
@@ -267,6 +274,7 @@ int spool_list(struct spool *spool)
 	return listing_read(spool->outbox, &spool->listing);
 }
 
+/* spool_each for the outbox. */
 static int outbox_each(struct spool *spool, spool_visit visit, void *context)
 {
 	int result = spool->listing.is_read ? 0 : spool_list(spool);
@@ -282,6 +290,7 @@ static int outbox_each(struct spool *spool, spool_visit visit, void *context)
 	return result;
 }
 
+/* Opens the shared spool's list of names, as spool_user. Returns NULL with errno on failure. */
 static DIR *shared_entries(const struct spool *spool)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(spool);
@@ -289,6 +298,7 @@ static DIR *shared_entries(const struct spool *spool)
 	return files_entries(spool->shared);
 }
 
+/* spool_each for the shared spool. visit runs as root again, if the process is root. */
 static int shared_each(struct spool *spool, spool_visit visit, void *context)
 {
 	cleanup_closedir DIR *entries = shared_entries(spool);

@@ -1,6 +1,8 @@
 /*
- * Spool: the shared directory in which the records of a job's nodes meet, as <spool>/<key>/<node>.json. At a site
- * without one, the outbox takes its part.
+ * Spool: the shared directory in which the records of a job's nodes meet, as <spool>/<key>/<node>.json. At a site that
+ * has none, each node delivers from its own outbox.
+ *
+ * A key, CLUSTER-JOB-RUN, names one run of a job (outbox.h).
  *
  * The directory is used only if no user but root and spool_user can have written to it. Its files are hostile input all
  * the same (job_files.h).
@@ -32,6 +34,8 @@ struct spool {
  * other user. Returns 0, -EPERM or another -errno; error has the path, what is wrong and what to do.
  */
 int spool_open(const struct site *site, const char *outbox, struct spool *ret_spool, struct error *error);
+
+/* Closes both directories and frees the listing. */
 void spool_close(struct spool *spool);
 
 /*
@@ -43,15 +47,20 @@ void spool_close(struct spool *spool);
 int spool_move(struct spool *spool, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
                struct error *error);
 
-/* Reads the outbox's listing again; the first use of it reads it anyway. Returns 0 or -errno. */
+/*
+ * Reads the names in the outbox anew, for spool_each, which reads them itself only at its first use. Returns 0 or
+ * -errno.
+ */
 int spool_list(struct spool *spool);
 
-/*
- * Calls visit for each record in the outbox, from its listing, with the key and the node's name; or for each job's
- * directory in the shared spool, with the key and NULL. `directory` is spool->outbox or spool->shared. Stops when visit
- * returns other than 0, and returns that, or -errno.
- */
+/* Sees one record in the outbox, or one directory of the shared spool (node NULL). Returns 0 to see the next one. */
 typedef int (*spool_visit)(void *context, const char *key, const char *node);
+
+/*
+ * Calls visit for each record in the outbox, by the names of the latest spool_list, or for each job's directory in the
+ * shared spool. `directory` is spool->outbox or spool->shared. Skips names of another form. Stops when visit returns
+ * other than 0. Returns that, 0, or -errno if the directory cannot be read.
+ */
 int spool_each(struct spool *spool, int directory, spool_visit visit, void *context);
 
 /* Locks the file `name` in the directory; a missing one is made. Returns a descriptor, -EBUSY or another -errno. */

@@ -50,17 +50,17 @@ struct writer {
 	const struct writer_config *config;
 	struct turn *turn; /* NULL in a sweep */
 	struct spool spool;
-	const char *node;        /* this node's name; NULL in a sweep */
-	struct account *account; /* the round's connection; NULL: none yet */
-	int slot;                /* the round's permit to connect; -1: none */
-	bool broken;             /* slurmdbd takes nothing in this round */
-	unsigned in_row;         /* jobs that slurmdbd refused since it last took one */
-	unsigned unmoved;        /* records that the spool refused since it last took one */
-	size_t left;             /* records that are left for the sweep */
-	struct error why;        /* why the first of those is left */
-	size_t lines;            /* log lines so far */
-	bool starved;            /* the outbox could not be read, or there was no memory for its records */
-	size_t sorted;           /* length of the part of `work` that is sorted by key */
+	const char *node; /* this node's name; NULL in a sweep */
+	struct dbd *dbd;  /* the round's connection; NULL: none yet */
+	int slot;         /* the round's permit to connect; -1: none */
+	bool broken;      /* slurmdbd takes nothing in this round */
+	unsigned in_row;  /* jobs that slurmdbd refused since it last took one */
+	unsigned unmoved; /* records that the spool refused since it last took one */
+	size_t left;      /* records that are left for the sweep */
+	struct error why; /* why the first of those is left */
+	size_t lines;     /* log lines so far */
+	bool starved;     /* the outbox could not be read, or there was no memory for its records */
+	size_t sorted;    /* length of the part of `work` that is sorted by key */
 	size_t count;
 	struct work *work;
 	time_t swept; /* when the sweep began, by the spool's clock */
@@ -88,6 +88,7 @@ static void line_log(struct writer *writer, const char *text)
 		log_error("%s", text);
 }
 
+/* Logs how many records were left for the sweep, and how many lines about them were left out. */
 static void lines_end(struct writer *writer)
 {
 	if (writer->left > 0)
@@ -104,7 +105,7 @@ static bool row_count(struct writer *writer, int result)
 	if (result == 0)
 		writer->in_row = 0;
 	writer->in_row += result == -EPROTO;
-	return result != ACCOUNT_AWAY && writer->in_row < IN_ROW_MAX;
+	return result != DBD_AWAY && writer->in_row < IN_ROW_MAX;
 }
 
 /* Stores a job by the round's connection, for which it takes a permit first. Notes if slurmdbd takes nothing. */
@@ -118,15 +119,16 @@ static int round_store(struct writer *writer, const char *key, enum store_accept
 		writer->broken = true;
 		return error_set(error, -EBUSY, "too many others are writing to slurmdbd");
 	}
-	result = store_job(&writer->spool, &writer->account, key, accept, LOCK_WAIT_S, error);
+	result = store_job(&writer->spool, &writer->dbd, key, accept, LOCK_WAIT_S, error);
 	writer->broken = !row_count(writer, result);
 	return result;
 }
 
+/* Ends a round of jobs: closes the connection to slurmdbd and gives its permit back. */
 static void round_end(struct writer *writer)
 {
-	account_close(writer->account);
-	writer->account = NULL;
+	dbd_close(writer->dbd);
+	writer->dbd = NULL;
 	if (writer->slot >= 0)
 		close(writer->slot);
 	writer->slot = -1;
@@ -178,7 +180,7 @@ static int work_store(struct writer *writer, struct work *work, bool overdue, st
 		return result;
 	if (result == STORE_LEFT)
 		return WORK_AGAIN;
-	if (result < 0 && result != ACCOUNT_AWAY && result != -EPROTO && result != -EBUSY)
+	if (result < 0 && result != DBD_AWAY && result != -EPROTO && result != -EBUSY)
 		return error_set(error, result, "%s", reason.text);
 	return work_missed(writer, work, &reason);
 }
@@ -448,6 +450,7 @@ static int writer_end(struct writer *writer)
 	return writer->result;
 }
 
+/* Returns true if the outbox has records that the writer does not know yet. */
 static bool more_came(struct writer *writer)
 {
 	return !writer->starved && outbox_read(writer, outbox_has_new) > 0;
@@ -567,12 +570,12 @@ static int sweep_store(struct writer *writer, const char *key, struct job_files_
 		return result;
 	if (!is_ready(writer, view, &accept))
 		return error_set(reason, WRITER_LEFT, "the job is young, or not all of its nodes have reported");
-	return store_job(&writer->spool, &writer->account, key, accept, 0, reason);
+	return store_job(&writer->spool, &writer->dbd, key, accept, 0, reason);
 }
 
 /*
  * Stores one job of the sweep. Returns 0, WRITER_LEFT (also for an error of the job's own, which does not stop the
- * sweep) or ACCOUNT_AWAY.
+ * sweep) or DBD_AWAY.
  */
 static int sweep_key(struct writer *writer, const char *key, struct error *error)
 {
@@ -585,8 +588,8 @@ static int sweep_key(struct writer *writer, const char *key, struct error *error
 	if (result == -EPROTO)
 		job_files_fail(&writer->spool, key);
 	if (!row_count(writer, result))
-		return error_set(error, ACCOUNT_AWAY, "\"%s\" is kept%s: %s", key,
-		                 result == ACCOUNT_AWAY ? "" : ", and so are the jobs after it", reason.text);
+		return error_set(error, DBD_AWAY, "\"%s\" is kept%s: %s", key,
+		                 result == DBD_AWAY ? "" : ", and so are the jobs after it", reason.text);
 	/* slurmdbd will not take after a month what it has not taken before */
 	if (result && view.newest + EXPIRED_S < writer->swept && job_files_discard(&writer->spool, key, 0) == 0) {
 		log_error("\"%s\" could not be stored for a month and is removed: %s", key, reason.text);
@@ -618,6 +621,7 @@ static int sweep_gather(struct writer *writer)
 	return result;
 }
 
+/* Stores each job that the sweep finds, in one round. Returns 0, WRITER_LEFT or -errno. */
 static int sweep_once(struct writer *writer, struct error *error)
 {
 	int result = sweep_gather(writer);

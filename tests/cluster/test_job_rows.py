@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 NAP = "--mpi-wait-policy=nap"
+REPORT = ["/opt/mpi-wait/bin/mpi-wait", "report"]
 MARK = "qjxmarkxjq"
 LIAR = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/liar.py"]
 
@@ -39,6 +41,31 @@ def test_each_task_of_an_array_has_its_own(cluster: Cluster) -> None:
     assert len({json.dumps(record) for record in found.values()}) == 5
     raw = cluster.sacct(array, ["JobIDRaw", "JobID"], extra=["-X"])
     assert str(array) in {row["JobIDRaw"] for row in raw}, "no task has the array's id: nothing was tested"
+
+
+def test_an_array_is_one_table(cluster: Cluster) -> None:
+    """By the array's number, by its tasks' numbers on standard input and by the names of their output files."""
+    folder = f"{cluster.share}/array"
+    cluster.node_run("submit", ["install", "-d", "-o", "alice", folder], check=True)
+    argv = ["-N1", "-n2", "--array=0-3", NAP, f"--output={folder}/slurm-%A_%a.out"]
+    array = jobs.sbatch(cluster, f"srun {PROGRAMS}/unbalanced 20 5 2\n", argv)
+    cluster.wait_job(array, timeout=180)
+    tasks = [f"{array}_{task}" for task in range(4)]
+    joules = [jobs.record(cluster, task, timeout=90)["energy"]["joules"] for task in tasks]
+    answer = json.loads(cluster.run([*REPORT, "--json", str(array)], check=True).stdout)
+    assert [job["job"] for job in answer["jobs"]] == tasks and {job["ranks"] for job in answer["jobs"]} == {2}
+    assert [job["joules"] for job in answer["jobs"]] == joules and answer["sums"]["with_record"] == 4
+    assert answer["sums"]["joules"] == pytest.approx(sum(joules)) and answer["unknown"] == []
+    assert answer["spread"]["joules"]["most"] == max(joules)
+    text = cluster.run([*REPORT, str(array)], check=True).stdout
+    assert text.startswith(f"Array {array}  ") and "4 COMPLETED" in text and re.search(r"^  total +4 jobs", text, re.M)
+    raw = [row["JobIDRaw"] for row in cluster.sacct(array, ["JobIDRaw"], extra=["-X"])]
+    for numbers in (tasks, [*raw, "4000000000"]):
+        listed = cluster.run([*REPORT, "--json", "-"], input="\n".join(numbers), check=True).stdout
+        assert json.loads(listed) == {**answer, "unknown": numbers[4:]}
+    assert json.loads(cluster.run([*REPORT, "--json", folder], check=True).stdout) == answer
+    brief = cluster.run([*REPORT, "--brief", str(array)], check=True).stdout.splitlines()
+    assert len([line for line in brief if line.startswith(f"  {array}_")]) == 4 and "total" in brief[-1]
 
 
 def test_each_component_of_a_het_job_has_its_own(cluster: Cluster) -> None:

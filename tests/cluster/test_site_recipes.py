@@ -18,6 +18,8 @@ from tests.lib.throwaway import Cluster, project_cluster_arguments
 from tests.lib.waiting import wait_for
 
 RECIPES = jobs.REPOSITORY / "contrib/recipes"
+WIDGET = RECIPES / "open-ondemand/_mpi_wait.html.erb"
+RENDER = "include ERB::Util; params = {job: ARGV[1]}; print ERB.new(File.read(ARGV[0]), trim_mode: '-').result(binding)"
 SHOWN_AT = "/opt/mpi-wait-recipes"
 UNBALANCED = f"{jobs.PROGRAMS}/unbalanced"
 LUA = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/job_submit_lua.so")
@@ -57,9 +59,9 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     text = text.replace("settle_s=20", "settle_s=2").replace("/shared/mpi-wait/spool", Cluster.spool)
     (folder / "epilog-slurmctld").write_text(replaced(text, FLUSH, UNTIL_STORED))
     (folder / "epilog-slurmctld").chmod(0o755)
-    for name in ("mpi-wait-textfile", "srun-summary"):
-        (folder / name).write_bytes((RECIPES / name).read_bytes())
-        (folder / name).chmod(0o755)
+    for recipe in (*map(RECIPES.joinpath, ("mpi-wait-textfile", "srun-summary", "reportseff-waits")), WIDGET):
+        (folder / recipe.name).write_bytes(recipe.read_bytes())
+        (folder / recipe.name).chmod(0o755)
     mail = (RECIPES / "mail-report").read_text().replace("/usr/bin/mpi-wait", "/opt/mpi-wait/bin/mpi-wait")
     (folder / "mail-report").write_text(mail.replace("/usr/bin/mail", f"{SHOWN_AT}/mail"))
     (folder / "mail").write_text(f'#!/bin/sh\n{{ echo "$*"; cat; }} >{Cluster.share}/mail.part\n'
@@ -115,6 +117,21 @@ def test_a_partitions_default_and_the_controllers_writer(sweeping: Cluster) -> N
     record = stored(sweeping, job)
     assert record["policy"]["used"] == "profile" and record["nodes"] == {"reported": 2, "of": 2}  # type: ignore[index]
     assert record["wait"]["ranks"] == 4  # type: ignore[index]
+
+
+def test_a_job_beside_reportseff_and_in_the_portal(sweeping: Cluster) -> None:
+    """As the user who submitted it: reportseff's row, the portal's list and the job's page."""
+    job = jobs.sbatch(sweeping, f"srun -n4 {UNBALANCED} 5 5 2\n", ["-N2", "-n4"])
+    sweeping.wait_job(job)
+    share = dict(stored(sweeping, job)["wait"])["share"]  # type: ignore[call-overload]
+    environment = {"MPI_WAIT": "/opt/mpi-wait/bin/mpi-wait", "LC_ALL": "C.UTF-8"}
+    done = sweeping.run([f"{SHOWN_AT}/reportseff-waits"], input=f"JobID|State\n{job}|COMPLETED\n", env=environment)
+    assert done.stdout.splitlines()[1].split()[:3] == [str(job), "COMPLETED", f"{100 * share:.1f}%"], done.stderr
+    pages = [sweeping.run(["ruby", "-rerb", "-e", RENDER, f"{SHOWN_AT}/{WIDGET.name}", word], env=environment)
+             for word in ("", str(job))]
+    assert [page.stderr for page in pages] == ["", ""]
+    assert f'<a href="?job={job}">{job}</a>' in pages[0].stdout and f"<td>{100 * share:.1f} %</td>" in pages[0].stdout
+    assert 'srcdoc="&lt;!' in pages[1].stdout and f"Job {job}" in pages[1].stdout
 
 
 def policy_of(cluster: Cluster, argv: list[str], env: dict[str, str]) -> str:

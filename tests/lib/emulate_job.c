@@ -250,7 +250,7 @@ static void call_begin(struct call *call)
 	call->last_ns = call->origin_ns = call->quiet_ns = began_ns;
 	call->job->polled_ns += GRACE_NS;
 	if (is_planned(call->job))
-		plan_open(&rank->plan, forecast_site(1, 1, 1, 1), call->number, true, began_ns,
+		plan_open(&rank->plan, forecast_call(1, 1, 1, 1), call->number, true, began_ns,
 		          (uint64_t)((double)began_ns + rank->skew_ns));
 }
 

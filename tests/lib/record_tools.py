@@ -23,7 +23,7 @@ BOOTED_S = 1_600_000_000.0
 PROGRAMS = {program: BUILD / f"tests/lib/doubles/checked-{program}" for program in ("driver", "ticks", "mpi-wait-node")}
 """These programs run under AddressSanitizer and UndefinedBehaviorSanitizer."""
 PROGRAMS["doubled"] = BUILD / "tests/lib/doubles/doubled-mpi-wait-node"
-"""mpi-wait-node without sanitizers; the file $MPIWAIT_ACCOUNT stands for slurmdbd (fake_account.c)."""
+"""mpi-wait-node without sanitizers; the file $MPIWAIT_ACCOUNT stands for slurmdbd (fake_dbd.c)."""
 
 
 @functools.cache

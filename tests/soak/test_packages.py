@@ -24,7 +24,6 @@ STAGE = Path(os.environ.get("MPI_WAIT_STAGE", ROOT / "build/stage/opt/mpi-wait")
 ADDED = re.compile(r"/usr/share/(doc|licenses)/(?!spank-mpi-wait/)|/__pycache__|/usr/lib/\.build-id"
                    r"|/usr/share/python3/runtime\.d/|/usr/share/lintian/")
 MOVED = "/usr/lib/slurm/energy/acct_gather_energy_mpi_wait.so"
-DIRECTORIES = {"/etc/mpi-wait", "/etc/mpi-wait/policies", "/usr/share/mpi-wait"}
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ def installed() -> set[str]:
 
 
 def once(files: Counter[str]) -> set[str]:
-    ours = {path: count for path, count in files.items() if not ADDED.search(path) and path not in DIRECTORIES}
+    ours = {path: count for path, count in files.items() if not ADDED.search(path)}
     assert set(ours.values()) == {1}, [path for path, count in ours.items() if count > 1]
     return set(ours)
 
@@ -90,6 +89,14 @@ def test_both_kinds_of_packages_have_every_installed_file_once(
     expected = installed()
     assert once(Counter(path for package in red for path in rpms.files(package))) == expected
     assert once(Counter(path for package in debian_packages.values() for path in debs.files(package))) == expected
+
+
+@pytest.mark.soak
+def test_the_rpm_s_removal_takes_the_directories_along(red: list[Path]) -> None:
+    for package in red:
+        above = {str(parent) for path in rpms.files(package) for parent in Path(path).parents}
+        ours = {path for path in above if re.search("mpi[-_]wait", path) and not re.search("/(doc|licenses)/", path)}
+        assert ours <= rpms.directories(package)
 
 
 @pytest.mark.soak

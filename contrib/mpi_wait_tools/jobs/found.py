@@ -10,7 +10,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..record.record import Policy, Record, Step, find_body, no_record, parse_record
@@ -191,7 +191,9 @@ class Found:
         return safe(self.job.id) + (f".{self.step.id}" if self.step else "")
 
 
-def _read_text(path: str) -> str:
+def read_text(path: str) -> str:
+    """Returns the text of a file, or of standard input if path is "-". Raises Refusal if that is too large for a
+    record."""
     try:
         if path == "-":
             data = sys.stdin.buffer.read(RECORD_BYTES_MAX + 1)
@@ -212,8 +214,9 @@ def _stem(path: str) -> str:
     return "" if path == "-" else name[:-5] if name.endswith(".json") else name
 
 
-def from_file(path: str) -> Found:
-    body = find_body(_read_text(path))
+def from_file(path: str, text: str | None = None) -> Found:
+    """Returns the record in a file. text is the file's if it was read already."""
+    body = find_body(read_text(path) if text is None else text)
     if body is None:
         raise Refusal(f"there is no record in '{path}': it has no \"mpi_wait\"")
     return Found(None, "", parse_record(body), source=_stem(path))
@@ -297,12 +300,25 @@ def _stored_or_kept(job: Job, spool: str) -> Found:
         return kept
 
 
-def _jobs(target: Target, duplicates: bool) -> list[Job]:
-    jobs = read_jobs(target, duplicates)
-    names = list(dict.fromkeys(job.id for job in jobs))
-    if len(names) > 1:
+class Several(Refusal):
+    """A job's number stands for several jobs."""
+
+    def __init__(self, number: str, names: Sequence[str], jobs: Sequence[Job]) -> None:
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
-        raise Refusal(f"{target.job} stands for {len(names)} jobs ({shown}): ask for one of them")
+        super().__init__(f"{number} stands for {len(names)} jobs ({shown}): ask for one of them")
+        self.jobs = jobs
+
+
+def _checked(target: Target, jobs: Sequence[Job]) -> Sequence[Job]:
+    """Returns jobs if they are the runs of one job. Raises Refusal if there are none, or Several."""
+    names = list(dict.fromkeys(job.id for job in jobs))
+    if not names:
+        raise Refusal(
+            f"sacct knows no job {target.job}: "
+            "it may be another cluster's, too old, or somebody else's"
+        )
+    if len(names) > 1:
+        raise Several(target.job, names, jobs)
     return jobs
 
 
@@ -357,21 +373,8 @@ def with_uses(founds: list[Found]) -> list[Found]:
     return answer
 
 
-def from_sacct(target: Target, duplicates: bool, spool: str, bare: bool = False) -> list[Found]:
-    """Returns the record of the job's latest run; with duplicates those of all runs that have one, oldest first.
-
-    If sacct has none, or does not answer, the spool (may be "") is searched. With bare, a job that has ended without a
-    record is returned with an empty one; without, that raises NoRecord.
-    """
-    try:
-        jobs = _jobs(target, duplicates)
-    except Refusal:
-        kept = _from_kept(None, target.job, spool)
-        if kept is None:
-            raise
-        return [_with_step(kept, target.step)]
-    if not duplicates:
-        return [_of_one(jobs[-1], target.step, spool, bare)]
+def _of_runs(target: Target, jobs: Sequence[Job]) -> list[Found]:
+    """Returns the records of those runs that have one. Raises Refusal if none has."""
     found, refusals = [], []
     for job in jobs:
         try:
@@ -381,3 +384,36 @@ def from_sacct(target: Target, duplicates: bool, spool: str, bare: bool = False)
     if not found:
         raise refusals[-1]
     return [_with_step(one, target.step) for one in found]
+
+
+def _kept(target: Target, spool: str, refusal: Refusal) -> Found:
+    """Returns the record that the spool keeps of a job of which sacct says nothing. Raises refusal if there is none."""
+    kept = _from_kept(None, target.job, spool)
+    if kept is None:
+        raise refusal
+    return _with_step(kept, target.step)
+
+
+def from_sacct(targets: Sequence[Target], duplicates: bool, spool: str, bare: bool = False) -> list[Found]:
+    """Returns for each target the record of its job's latest run; with duplicates those of all runs that have one, the
+    oldest first.
+
+    If sacct has none, or does not answer, the spool (may be "") is searched. With bare, a job that has ended without a
+    record is returned with an empty one; without, that raises NoRecord. A number that stands for several jobs raises
+    Several.
+    """
+    try:
+        rows = read_jobs(targets, duplicates)
+    except Refusal as refusal:
+        return [_kept(target, spool, refusal) for target in targets]
+    found: list[Found] = []
+    for target in targets:
+        try:
+            jobs = _checked(target, rows[target])
+        except Several:
+            raise
+        except Refusal as refusal:
+            found.append(_kept(target, spool, refusal))
+            continue
+        found += _of_runs(target, jobs) if duplicates else [_of_one(jobs[-1], target.step, spool, bare)]
+    return found

@@ -133,15 +133,23 @@ def cut_rows(lines: Iterable[str], cells: int, delimiter: str) -> Iterator[list[
         yield []
 
 
-def read_jobs(target: Target, duplicates: bool) -> list[Job]:
-    """Returns the job's rows, oldest first; without duplicates, only those of its latest run. Raises Refusal if sacct
-    has none."""
+def _rows_of(target: Target, jobs: Sequence[Job]) -> list[Job]:
+    """Returns the rows of a job, of the tasks of an array or the parts of a heterogeneous job, or of the job with that
+    raw number."""
+    own = [job for job in jobs if target.job in (job.id, re.split("[_+]", job.id)[0])]
+    return own or [job for job in jobs if job.fields[LAST] == target.job]
+
+
+def read_jobs(targets: Sequence[Target], duplicates: bool) -> dict[Target, list[Job]]:
+    """Asks sacct once, and returns the rows of each target, oldest first; without duplicates, only those of its latest
+    run. A target that sacct does not know has none. Raises Refusal if sacct fails."""
     texts = text_fields()
     names = [*PLAIN, *texts, LAST]
     delimiter = new_delimiter()
+    asked = ",".join(dict.fromkeys(target.job for target in targets))
     arguments = [
         "-j",
-        target.job,
+        asked,
         "-X",
         "-P",
         "-n",
@@ -156,14 +164,11 @@ def read_jobs(target: Target, duplicates: bool) -> list[Job]:
         raise Refusal(f"sacct failed: {safe(lines[0].replace('sacct: error: ', ''), 200)}")
     rows = list(cut_rows(result.stdout.splitlines(True), len(names), delimiter))
     if not all(rows):
-        raise Refusal(f"sacct's answer on job {target.job} has rows that are not of the {len(names)} fields asked for")
+        raise Refusal(f"sacct's answer on job {asked} has rows that are not of the {len(names)} fields asked for")
     jobs = [Job(dict(zip(names, row))) for row in rows]
-    if not jobs:
-        raise Refusal(
-            f"sacct knows no job {target.job}: "
-            "it may be another cluster's, too old, or somebody else's"
-        )
-    return jobs
+    if len(targets) == 1:
+        return {targets[0]: jobs}
+    return {target: _rows_of(target, jobs) for target in targets}
 
 
 DAY_S = 86_400
@@ -270,9 +275,15 @@ def _texts() -> list[str]:
     return [name for name in text_fields() if name in (*RECORD_FIELDS, "JobName", "Restarts")]
 
 
+BATCH = 500  # jobs of one call: 500 names of 22 characters are far from the 128 KiB that one argument may have
+
+
 def read_named(jobs: Sequence[str], duplicates: bool) -> Iterator[dict[str, str]]:
-    """Yields the rows of these jobs; with duplicates, a row for every run of a job that was requeued."""
-    return _rows([*(["-D"] if duplicates else []), "-j", ",".join(jobs)], _texts())
+    """Yields the rows of these jobs; with duplicates, a row for every run of a job that was requeued. A job that is
+    named twice, by its own number and by its array's, may come twice."""
+    texts = _texts()
+    for start in range(0, len(jobs), BATCH):
+        yield from _rows([*(["-D"] if duplicates else []), "-j", ",".join(jobs[start : start + BATCH])], texts)
 
 
 def read_days(

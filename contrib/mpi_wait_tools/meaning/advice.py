@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..jobs.sacct import Job
@@ -88,12 +88,50 @@ ASKED = 0.05  # share of the ranks' time in loops that only test and probe, from
 THREADS = 0.1  # CPUs that other threads use while a rank waits, from which advice is due
 FIRST_NAMED = 3
 STEPS_NAMED = 2
+SLOWDOWN_LEAST, SLOWDOWN_USUAL, SLOWDOWN_MOST = 0.01, 1.0, 50.0  # the key's bounds in percent, and nap's own value
+EXCLUSIVE = "#SBATCH --exclusive"
 MEASURE_ONLY = ("off", "profile", "yield")
+BOUNDED = ("nap", "auto", "event")  # policies under which threads=bounded is the default
 FINE_RUNGS = ("umwait", "mwaitx")
 COLLECTIVES = ("MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter_block")
 ASKING = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe")
 PASSED_THROUGH = ("two_mpis", "no_hook")
 BROKEN = ("BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A finding on a job, and the option by which its user can act on it."""
+
+    says: str  # sentences
+    paste: str = ""  # a line for the job's script, or an option of srun; "" if none serves
+    see: str = ""  # the manual's section, "" for none
+
+    @property
+    def words(self) -> str:
+        """The sentences with the manual's section, and without the line to paste."""
+        return f"{self.says} See {self.see}." if self.see else self.says
+
+    @property
+    def line(self) -> str:
+        """All of the advice in one line, which ends with the line to paste."""
+        return f"{self.words[:-1]}: {self.paste}" if self.paste else self.words
+
+
+POLICIES, KEYS = "mpi-wait-policy(7), POLICIES", "mpi-wait-policy(7), KEYS"
+PROFILE, SPINS = "mpi-wait-policy(7), PROFILE", "mpi-wait-policy(7), WHAT STILL SPINS"
+CHECK = "mpi-wait(1), WHAT CHECK LOOKS AT"
+
+
+def _pasted(record: Record, value: str) -> str:
+    """Returns the option with that value as the user gave the job's: to srun, or in the job's script."""
+    before = "srun" if record.policy.by == "step" else "#SBATCH"
+    return f"{before} --mpi-wait-policy={value}"
+
+
+def _napping(record: Record) -> str:
+    """Returns the job's policy, or nap in place of one under which no rank rests."""
+    return "nap" if record.policy.used in MEASURE_ONLY else record.policy.asked
 
 
 @dataclass(frozen=True)
@@ -147,8 +185,8 @@ class _Group:
     def is_even(self) -> bool:
         return self.imbalance.share is None or self.imbalance.share < NOTABLE or self.least >= EVEN * self.most
 
-    def said(self, sentence: str) -> str:
-        return f"{self.name.capitalize()}: {sentence[0].lower()}{sentence[1:]}" if self.name else sentence
+    def said(self, sentence: str) -> Advice:
+        return Advice(f"{self.name.capitalize()}: {sentence[0].lower()}{sentence[1:]}" if self.name else sentence)
 
 
 def _names(ranks: list[Rank]) -> str:
@@ -177,11 +215,16 @@ def _busiest(group: _Group) -> str:
     return _names(busiest) + (_place(group, busiest[0]) if len(busiest) == 1 else "")
 
 
-def _of_all_alike(group: _Group) -> Iterator[str]:
+def _of_all_alike(group: _Group) -> Iterator[Advice]:
     if group.share < NOTABLE or group.most <= 0 or group.least < EVEN * group.most:
         return
-    looked = "" if group.wait.profile else "; the policy key 'profile' tells waiting from transfer, and message sizes"
-    yield group.said(f"All ranks wait alike: for messages, or for one another in turn{looked}.")
+    alike = "All ranks wait alike: for messages, or for one another in turn"
+    if group.wait.profile:
+        yield group.said(f"{alike}.")
+        return
+    profiled = _pasted(group.record, f"{group.record.policy.asked},profile")
+    said = group.said(f"{alike}; the policy key 'profile' tells waiting from transfer, and message sizes.")
+    yield replace(said, paste=profiled, see=PROFILE)
 
 
 def _of_idle(group: _Group) -> str:
@@ -213,7 +256,7 @@ def _of_nodes(group: _Group, share: str) -> str:
     return ""
 
 
-def _of_the_balance(group: _Group) -> Iterator[str]:
+def _of_the_balance(group: _Group) -> Iterator[Advice]:
     """Yields advice on the balance of a group. All of its ranks were seen, and the job ran to its end."""
     imbalance = group.imbalance
     if imbalance.ranks < 2 or group.is_even:
@@ -223,7 +266,7 @@ def _of_the_balance(group: _Group) -> Iterator[str]:
     below = sum(rank.seconds < group.mean / 2 for rank in group.ranks)
     node = _of_nodes(group, share)
     if node:
-        yield node
+        yield Advice(node)
     elif imbalance.lone:
         yield group.said(
             f"Look at {_busiest(group)}: hardly any other waits so little. A core that is slow, or work of its own, "
@@ -237,7 +280,7 @@ def _of_the_balance(group: _Group) -> Iterator[str]:
         )
 
 
-def _of_a_broken_job(group: _Group, state: str) -> Iterator[str]:
+def _of_a_broken_job(group: _Group, state: str) -> Iterator[Advice]:
     """Yields advice on a job that did not run to its end. The job may have hung: the rank that waits least is then the
     one that stopped answering, and the distribution of the work is not at fault."""
     if group.imbalance.ranks < 2 or group.is_even or group.imbalance.lone:
@@ -269,39 +312,51 @@ def _groups(record: Record, wait: Wait) -> list[_Group]:
     return sorted(groups, key=lambda group: -group.imbalance.lost_s)
 
 
-def _of_the_groups(record: Record, wait: Wait, ending: Ending) -> Iterator[str]:
-    time = ranks_time(record)
-    if wait.unseen or ending.is_component or not time or time / wait.ranks < SHORT_RUN_S:
+def _is_short(record: Record, wait: Wait) -> bool:
+    return (ranks_time(record) or 0.0) / max(1, wait.ranks) < SHORT_RUN_S
+
+
+def _of_the_groups(record: Record, wait: Wait, ending: Ending) -> Iterator[Advice]:
+    if wait.unseen or ending.is_component or _is_short(record, wait):
         return
     for group in _groups(record, wait)[:STEPS_NAMED]:
         yield from _of_a_broken_job(group, ending.state) if ending.is_broken else _of_the_balance(group)
 
 
-def _of_short_naps(record: Record, wait: Wait) -> str:
-    """Says why a policy that naps slept little; "" if the record does not tell."""
+def _with_key(record: Record, key: str, says: str) -> Advice:
+    """Returns advice to run the job again with one more key."""
+    return Advice(says, _pasted(record, f"{_napping(record)},{key}"), KEYS)
+
+
+def _slowdown(wait: Wait, times: float) -> str:
+    """Returns slowdown= with a multiple of what the job allowed, or of what policies allow if that is not known."""
+    allowed = wait.cost.slowdown if wait.cost is not None else None
+    return f"slowdown={min(SLOWDOWN_MOST, max(SLOWDOWN_LEAST, times * (allowed or SLOWDOWN_USUAL))):g}"
+
+
+def _of_short_naps(record: Record, wait: Wait) -> Advice | None:
+    """Says why a policy that naps slept little; None if the record does not tell."""
     waits = sum(call.waits for call in wait.calls)
     mean = wait.total / waits if waits else 0.0
     spun = [call.name for call in wait.spun if call.name in COLLECTIVES]
     if wait.flags.get("shared_cores"):
-        return "Ranks share cores with others: a core for each (pin=cores) is worth more than a policy."
+        return _with_key(record, "pin=cores", "Ranks share cores with others: a core for each (pin=cores) is worth "
+                         "more than a policy.")
     if wait.flags.get("locked"):
-        return (
-            "This MPI waits under a lock, so nothing naps once a second thread calls it: call it from one thread only."
-        )
+        return Advice("This MPI waits under a lock, so nothing naps once a second thread calls it: call it from one "
+                      "thread only.", see=SPINS)
     if spun:
-        return (
-            f"{spun[0]} burns CPU without an idle call: collectives=ibarrier naps before it, "
-            "provided that every rank has the library."
-        )
+        return _with_key(record, "collectives=ibarrier", f"{spun[0]} burns CPU without an idle call: "
+                         "collectives=ibarrier naps before it, provided that every rank has the library.")
     if 0 < mean < SHORT_WAIT_S:
         tried = (record.policy.asked, record.policy.used)
         if any(name in (*FINE_RUNGS, "auto") for name in tried):
-            return ""
-        return (
-            f"A wait lasts {duration(mean)} on average, short for a nap: umwait and mwaitx rest in such waits, "
-            "where the processor has them."
-        )
-    return "Much of the waiting was polled: a larger slowdown= lets ranks rest earlier, and wake later."
+            return None
+        return Advice(f"A wait lasts {duration(mean)} on average, short for a nap: umwait and mwaitx rest in such "
+                      "waits, where the processor has them, and auto uses what it has.",
+                      _pasted(record, "auto"), POLICIES)
+    return _with_key(record, _slowdown(wait, 2.0), "Much of the waiting was polled: a larger slowdown= lets ranks rest "
+                     "earlier, and wake later.")
 
 
 def _is_late(record: Record, wait: Wait) -> bool:
@@ -325,70 +380,69 @@ def _unforeseen_share(wait: Wait) -> float:
     return wait.forecast.unforeseen / waits if waits else 0.0
 
 
-def _of_what_fits(record: Record, wait: Wait) -> str:
+def _of_what_fits(record: Record, wait: Wait) -> Advice | None:
     used = record.policy.used
     slept = min(1.0, wait.asleep / wait.total) if wait.asleep is not None and wait.total > 0 else 0.0
     low = min(1.0, wait.low / wait.total) if wait.total > 0 else 0.0
     unwoken = wait.flags.get("no_event", 0)
     if used == "event" and unwoken:
         who = "all ranks" if unwoken >= wait.ranks else f"{unwoken} of {wait.ranks} ranks"
-        return f"Messages did not wake {who}, which napped instead: the policy nap does so from the start."
+        return Advice(f"Messages did not wake {who}, which napped instead: the policy nap does so from the start.",
+                      _pasted(record, "nap"), POLICIES)
     if wait.cost is not None and wait.cost.is_too_much:
-        return (
-            f"{used} costs this job more than slowdown= allows: try nodes without other work (--exclusive), or, for a "
-            "very short run, off."
-        )
+        return Advice(f"{used} costs this job more than slowdown= allows: try nodes without other work (--exclusive), "
+                      "or, for a very short run, off.",
+                      _pasted(record, "off") if _is_short(record, wait) else EXCLUSIVE, KEYS)
     if _is_late(record, wait):
-        return "Naps end late here: 'mpi-wait check' on a node looks at its timers; a smaller slowdown= naps less."
+        return replace(_with_key(record, _slowdown(wait, 0.5), "Naps end late here: 'mpi-wait check' on a node looks "
+                                 "at its timers; a smaller slowdown= naps less."), see=CHECK)
     if wait.transitions and low > 0.5:
-        return f"{used} fits: the cores ran at low frequency for {percent(low)} of the waiting."
+        return Advice(f"{used} fits: the cores ran at low frequency for {percent(low)} of the waiting.")
     if slept >= SLEPT_WELL:
-        return f"{used} fits: {percent(slept)} of the waiting was slept through."
+        return Advice(f"{used} fits: {percent(slept)} of the waiting was slept through.")
     if (unforeseen := _unforeseen_share(wait)) > UNFORESEEN:
-        return (
-            f"{percent(unforeseen)} of the waits came at no foreseeable time: event, where Open MPI runs over UCX, "
-            "sleeps until the message comes, and a larger slowdown= lets naps guess more."
-        )
-    return _of_short_naps(record, wait) if wait.asleep is not None else ""
+        return Advice(f"{percent(unforeseen)} of the waits came at no foreseeable time: event, where Open MPI runs "
+                      "over UCX, sleeps until the message comes, and a larger slowdown= lets naps guess more.",
+                      _pasted(record, "event"), POLICIES)
+    return _of_short_naps(record, wait) if wait.asleep is not None else None
 
 
-def _of_the_policy(record: Record, wait: Wait, share: float) -> str:
+def _of_the_policy(record: Record, wait: Wait, share: float) -> Advice | None:
     waited, passed = percent(share), sum(wait.flags.get(flag, 0) for flag in PASSED_THROUGH)
     if share < LITTLE:
-        return f"There is little to save: the ranks wait {waited} of their time."
+        return Advice(f"There is little to save: the ranks wait {waited} of their time.")
     if 2 * passed > wait.ranks:
-        return ""  # no policy reaches these ranks, as a note on the figures says
+        return None  # no policy reaches these ranks, as a note on the figures says
     if record.policy.used in MEASURE_ONLY:
-        return f"nap (or auto) fits: it rests cores in waits, and the ranks wait {waited} of their time."
+        return Advice(f"nap (or auto) fits: it rests cores in waits, and the ranks wait {waited} of their time.",
+                      _pasted(record, "nap"), POLICIES)
     return _of_what_fits(record, wait)
 
 
-def _of_the_loops(record: Record, wait: Wait) -> Iterator[str]:
+def _of_the_loops(record: Record, wait: Wait) -> Iterator[Advice]:
     """Yields advice on loops that test and probe. Only the policy profile times these."""
     time = ranks_time(record)
     asked = sum(max(0.0, call.time - call.wait) for call in wait.profile if call.name in ASKING)
     if time and asked / time >= ASKED:
-        yield (
-            f"{percent(min(1.0, asked / time))} of the ranks' time went into loops that only test and probe: polls=on "
-            "rests in them."
-        )
+        yield _with_key(record, "polls=on", f"{percent(min(1.0, asked / time))} of the ranks' time went into loops "
+                        "that only test and probe: polls=on rests in them.")
 
 
-def _of_the_threads(wait: Wait) -> Iterator[str]:
+def _of_the_threads(record: Record, wait: Wait) -> Iterator[Advice]:
     if wait.total > 0 and wait.threads / wait.total >= THREADS:
-        yield (
-            f"Beside each rank that waited its other threads used {wait.threads / wait.total:.2g} cores: if they did "
-            "not compute, threads=bounded lets OpenMP's sleep after a millisecond, and threads=passive at once."
-        )
+        bounded = record.policy.used in BOUNDED  # the threads were bounded already
+        yield _with_key(record, "threads=passive" if bounded else "threads=bounded", "Beside each rank that waited its "
+                        f"other threads used {wait.threads / wait.total:.2g} cores: if they did not compute, "
+                        "threads=bounded lets OpenMP's sleep after a millisecond, and threads=passive at once.")
 
 
-def advice(record: Record, ending: Ending) -> list[str]:
-    """Returns advice, one sentence each, the most promising first; none if no rank was seen or a node is missing."""
+def advice(record: Record, ending: Ending) -> list[Advice]:
+    """Returns advice, the most promising first; none if no rank was seen or a node is missing."""
     wait = record.wait
     if wait is None or wait.share is None or not record.is_complete:
         return []
     found = list(_of_the_groups(record, wait, ending)) if wait.share >= LITTLE else []
-    policy = "" if ending.is_broken or wait.unseen else _of_the_policy(record, wait, wait.share)
-    threads = [] if ending.is_broken or wait.share < LITTLE else _of_the_threads(wait)
+    policy = None if ending.is_broken or wait.unseen else _of_the_policy(record, wait, wait.share)
+    threads = [] if ending.is_broken or wait.share < LITTLE else _of_the_threads(record, wait)
     loops = [] if ending.is_broken else _of_the_loops(record, wait)
     return [*found, *([policy] if policy else []), *threads, *loops]

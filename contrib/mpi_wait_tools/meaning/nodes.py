@@ -211,13 +211,10 @@ def _column(figure: NodeFigure, values: Sequence[float | None]) -> list[float | 
     return [min(1.0, value) if value is not None and figure.is_share else value for value in values]
 
 
-def _as_shares(figure: NodeFigure, values: Sequence[float | None]) -> Sequence[float | None]:
-    """Returns the values as shares. Values of another figure are divided by their median, or by 1 if that is 0: any
-    value is then far from it."""
+def shares_of_median(values: Sequence[float | None]) -> list[float | None]:
+    """Returns the values divided by their median, or by 1 if that is 0: any value is then far from it."""
     known = [value for value in values if value is not None]
-    if figure.is_share or not known:
-        return values
-    middle = median(known) or 1.0
+    middle = (median(known) if known else 0.0) or 1.0
     return [None if value is None else value / middle for value in values]
 
 
@@ -232,7 +229,8 @@ def node_map(record: Record, step: Step | None) -> NodeMap | None:
     uses = {use.name: use for use in record.by_node} if step is None else {}
     seen = [NodeSeen(ranks, run, uses.get(name), record.elapsed) for name, ranks in groups.items()]
     columns = [_column(figure, [figure.of(node) for node in seen]) for figure in FIGURES]
-    distances = [distances_of(_as_shares(figure, column)) for figure, column in zip(FIGURES, columns)]
+    distances = [distances_of(column if figure.is_share else shares_of_median(column))
+                 for figure, column in zip(FIGURES, columns)]
     is_judged = record.is_complete and not are_apart(record, step)
     slow = slow_nodes(record)
     rows = [

@@ -4,204 +4,39 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from ..jobs.found import Found, from_file, read_kept_of, site_spool
-from ..jobs.runs import Outlook, latest_runs, outlook_of, state_of
-from ..jobs.sacct import DAY_S, RECORD_FIELDS, Filters, Period, me, moment, names, read_days, read_named
-from ..meaning.advice import Ending
-from ..meaning.cost import cost_words, saved_words, saving_of
-from ..meaning.imbalance import imbalance_of
-from ..meaning.reading import energy_of, gpus_tail, kinds_of
-from ..record.energy import Saved
-from ..record.record import Record, find_body, parse_record
-from ..record.wait import Cost
+from ..jobs.found import from_file, site_spool
+from ..jobs.named import JOBS_MAX
+from ..jobs.runs import latest_runs
+from ..jobs.sacct import DAY_S, Filters, Period, me, moment, names, read_days, read_named
+from ..meaning.line import Line, with_parts
+from ..meaning.spread import sums_of
 from ..text.output import Refusal, output_is_utf8, output_width, wants_colour
-from ..text.units import clock, percent, rounded, safe, scaled
+from .asked import Asked
+from .lines import as_json, known_or_refused, line_of_file, lines_of_rows
 
 
-@dataclass(frozen=True)
-class Line:
-    """The figures of one job; None if not known or not worth a word."""
-
-    job: str
-    name: str
-    user: str
-    state: str
-    elapsed_s: float | None
-    policy: str = ""
-    wait: float | None = None  # waiting as a share of the ranks' time
-    asleep: float | None = None  # time asleep as a share of the waiting
-    lost: float | None = None  # loss to the imbalance as a share of the ranks' time
-    cost: Cost | None = None  # measured cost of sleeping, None also if too little was seen to tell
-    saved: Saved | None = None  # measured saving of sleeping
-    joules: float | None = None
-    energy_of: str = ""  # the parts of the node that joules counts
-    simulated: bool = False
-    why: str = ""  # a remark on the record, or the reason why there is none; "" for neither
-    submit: str = ""  # sacct's Submit, which identifies the job: another job may have the same number
-    may_come: bool = False  # the job has no record yet, but one may still come
-
-
-def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
-    """Returns the fields of Line that come from a record. `lost` is None if the job did not run to its end, or if nodes
-    are missing."""
-    wait, energy = record.wait, record.energy
-    imbalance = imbalance_of(record) if not ending.is_broken else None
-    simulated = energy is not None and energy.source == "simulated"
-    missing = gpus_tail(energy) if energy is not None else ""
-    why = [] if record.is_complete else [f"{record.nodes_reported} of {record.nodes_of} nodes"]
-    return {
-        "policy": record.policy.used,
-        "wait": wait.share if wait else None,
-        "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
-        "cost": wait.cost if wait is not None and wait.cost is not None and wait.cost.is_known else None,
-        "saved": saving_of(record),
-        "lost": imbalance.share if imbalance is not None and not imbalance.lone else None,
-        "joules": energy.joules if energy else None,
-        "energy_of": energy_of(record),
-        "simulated": simulated,
-        "why": ", ".join(why + [missing] * bool(missing) + ["simulated"] * simulated),
-    }
-
-
-def with_parts(lines: list[Line]) -> list[Line]:
-    """Returns lines. If their energies are not all of the same parts, each line names the parts of its own."""
-    if len(kinds_of(line.energy_of for line in lines)) < 2:
-        return lines
-    named = [(line, f"energy of {line.energy_of}") for line in lines]
-    return [replace(line, why=", ".join(filter(None, (line.why, words)))) if line.energy_of else line
-            for line, words in named]
-
-
-def line_of_file(found: Found) -> Line:
-    return Line(found.name, "", "", "", found.record.elapsed, **_of_record(found.record, Ending()))
-
-
-WHY_NONE = {Outlook.YET: "no record yet", Outlook.NEVER_RAN: "never ran", Outlook.NONE: "no record"}
-
-
-def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
-    """Returns the line of a job in sacct's row. If the row has no record, searches spool, unless that is ""."""
-    state, outlook = state_of(row), outlook_of(row, now)
-    elapsed = row["ElapsedRaw"]
-    has_run = outlook is not Outlook.NOT_RUN
-    seconds = float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 and has_run else None
-    facts = (row["JobID"], row["JobName"], row["User"], state, seconds)
-    ending, damaged = Ending(state, "+" in row["JobID"]), False
-    for field in (*RECORD_FIELDS, ""):
-        try:
-            text = row.get(field, "") if field else read_kept_of(spool, row) or ""
-            body = find_body(text)
-            if body is not None:
-                return Line(*facts, submit=row["Submit"], **_of_record(parse_record(body), ending))
-        except Refusal:
-            damaged = True
-    if damaged:
-        return Line(*facts, why="record not readable", submit=row["Submit"])
-    return Line(*facts, why=WHY_NONE.get(outlook, ""), submit=row["Submit"], may_come=outlook.may_come)
-
-
-# Columns that go if there is no room, in this order.
-DROPPED = ("name", "user", "asleep", "cost", "saved", "policy", "elapsed", "lost", "energy")
-UNKNOWN_SHOWN = 8
-STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else percent(value)
-
-
-COLUMNS: dict[str, Callable[[Line], str]] = {
-    "job": lambda line: safe(line.job, 24),
-    "name": lambda line: safe(line.name, 12),
-    "user": lambda line: safe(line.user, 10),
-    "state": lambda line: safe(line.state, 13),
-    "elapsed": lambda line: clock(line.elapsed_s),
-    "policy": lambda line: line.policy or "–",
-    "wait": lambda line: _share(line.wait),
-    "asleep": lambda line: _share(line.asleep),
-    "lost": lambda line: _share(line.lost),
-    "cost": lambda line: "–" if line.cost is None else cost_words(line.cost),
-    "saved": lambda line: "–" if line.saved is None else saved_words(line.saved),
-    "energy": lambda line: "–" if line.joules is None else scaled(line.joules, "J"),
-    "": lambda line: line.why,
-}
-OF_TEXT = ("job", "name", "user", "state", "policy", "")
-
-
-def _columns(lines: Sequence[Line]) -> list[str]:
-    """Returns the columns to show. Leaves out empty ones, and the user if all jobs are of one."""
-    users = {line.user for line in lines}
-    left_out = set() if len(users) > 1 else {"user"}
-    if not any(line.state for line in lines):
-        left_out |= {"name", "state"}
-    if not any(line.why for line in lines):
-        left_out |= {""}
-    if not any(line.cost for line in lines):
-        left_out |= {"cost"}
-    if not any(line.saved for line in lines):
-        left_out |= {"saved"}
-    return [name for name in COLUMNS if name not in left_out]
-
-
-def _style(name: str, line: Line) -> str:
-    return STYLES.get(line.state, "red") if name == "state" else "dim" if name == "" else ""
-
-
-def show_brief(width: int, colour: bool, utf8: bool, lines: Sequence[Line], unknown: Sequence[str]) -> str:
-    """Returns the lines as text for people, and names the jobs that sacct does not know."""
+def show_brief(width: int, colour: bool, utf8: bool, lines: Sequence[Line], remarks: Sequence[str]) -> str:
+    """Returns the lines as text for people, of several jobs with their total, and then the remarks."""
     from rich.text import Text
 
     from ..text.canvas import Canvas, written
+    from .table import columns_of, draw_lines
 
-    canvas, names = Canvas(width, colour), _columns(lines)
+    canvas, sums = Canvas(width, colour), sums_of(lines) if len(lines) > 1 else None
     if lines:
-        rows = [[Text(COLUMNS[name](line), _style(name, line)) for name in names] for line in lines]
-        left = [index for index, name in enumerate(names) if name in OF_TEXT]
-        canvas.table(names, rows, left, [names.index(name) for name in DROPPED if name in names])
+        draw_lines(canvas, lines, columns_of(lines, ranks=False), sums)
     else:
         canvas.note(Text("no job in that time"))
-    if unknown:
-        more = f" and {len(unknown) - UNKNOWN_SHOWN} others" if len(unknown) > UNKNOWN_SHOWN else ""
-        jobs = ", ".join(safe(job) for job in unknown[:UNKNOWN_SHOWN])
+    said = [*([sums.lacking] if sums is not None and sums.lacking else []), *remarks]
+    if said:
         canvas.blank()
-        canvas.sentence("!", f"sacct knows no job {jobs}{more}.", "yellow")
+    for sentence in said:
+        canvas.sentence("!", sentence, "yellow")
     return written(canvas.lines(), utf8)
-
-
-JOBS_MAX = 1000
-_ONE = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,10}|\+[0-9]{1,5})?")
-_TASKS = re.compile(r"([1-9][0-9]{0,9})_\[([0-9,-]{1,200})\]")
-_RANGE = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
-_LISTED = re.compile(r",(?![^\[]*\])")
-
-
-def jobs_named(text: str) -> list[str] | None:
-    """Parses "123", "123_4", "123_[1-4,7]", "123+1", and lists of these with commas. None if text is none of these, or
-    names too many jobs."""
-    found: list[str] = []
-    for word in _LISTED.split(text):
-        tasks = _TASKS.fullmatch(word)
-        if tasks is None:
-            if not _ONE.fullmatch(word):
-                return None
-            found.append(word)
-            continue
-        for part in tasks.group(2).split(","):
-            ends = _RANGE.fullmatch(part)
-            if ends is None:
-                return None
-            first, last = int(ends.group(1)), int(ends.group(2) or ends.group(1))
-            if last < first or last - first >= JOBS_MAX:
-                return None
-            found += [f"{tasks.group(1)}_{task}" for task in range(first, last + 1)]
-    return found if len(found) <= JOBS_MAX else None
 
 
 def _period(arguments: argparse.Namespace) -> Period:
@@ -212,56 +47,20 @@ def _period(arguments: argparse.Namespace) -> Period:
     return Period(since, until)
 
 
-def _rows(arguments: argparse.Namespace, jobs: Sequence[str]) -> Iterator[dict[str, str]]:
+def _rows(arguments: argparse.Namespace, jobs: Sequence[str]) -> Iterable[dict[str, str]]:
     if jobs:
-        yield from read_named(jobs, arguments.duplicates)
-        return
+        return read_named(jobs, arguments.duplicates)
     days = read_days(_period(arguments), Filters(users=arguments.user or me("--brief")))
     rows = [row for day in days for row in day]
-    yield from rows if arguments.duplicates or not all(rows) else latest_runs(rows)
+    return rows if arguments.duplicates or not all(rows) else latest_runs(rows)
 
 
-def _lines(arguments: argparse.Namespace, jobs: Sequence[str], paths: Sequence[str]) -> Iterator[Line]:
-    yield from (line_of_file(from_file(path)) for path in paths)
-    if paths and not jobs:
-        return
+def _lines(arguments: argparse.Namespace, asked: Asked) -> list[Line]:
+    lines = [line_of_file(from_file(path, asked.text if path == "-" and asked.text else None)) for path in asked.paths]
+    if asked.paths and not asked.jobs:
+        return lines
     spool = arguments.spool if arguments.spool is not None else site_spool()
-    now = time.time()
-    for row in _rows(arguments, jobs):
-        if not row:
-            raise Refusal("sacct's answer has a row that is not of the fields asked for")
-        yield line_of_row(row, spool, now)
-
-
-def _as_json(line: Line) -> dict[str, Any]:
-    figures = {name: rounded(getattr(line, name)) for name in ("wait", "asleep", "lost", "joules")}
-    return {
-        "job": line.job, "name": line.name, "user": line.user, "state": line.state, "elapsed_s": line.elapsed_s,
-        "policy": line.policy or None, **figures, "cost_percent": line.cost.percent if line.cost else None,
-        "cost_error": line.cost.error if line.cost else None,
-        "cost_windows": line.cost.windows if line.cost else None,
-        "saved_percent": line.saved.percent if line.saved else None,
-        "saved_error": line.saved.error if line.saved else None,
-        "saved_looks": line.saved.looks if line.saved else None, "energy_of": line.energy_of or None,
-        "simulated": line.simulated, "why": line.why, "may_come": line.may_come, "submit": line.submit or None,
-    }
-
-
-def _asked(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """Returns the jobs and the paths of files that the user asked for."""
-    paths = arguments.record + ["-" for word in arguments.jobs if word == "-"]
-    jobs: list[str] = []
-    for word in arguments.jobs:
-        named = jobs_named(word) if word != "-" else []
-        if named is None:
-            arguments.refuse_usage(
-                f"'{safe(word)}' is no job, and no list of at most {JOBS_MAX} "
-                "(accepted with --brief: 123, 123_4, 123_[1-4,7], 123+1, with commas between)"
-            )
-        jobs += named or []
-    if len(jobs) + len(paths) > JOBS_MAX:
-        arguments.refuse_usage(f"more than {JOBS_MAX} jobs")
-    return jobs, paths
+    return lines + lines_of_rows(_rows(arguments, asked.jobs), spool)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -289,24 +88,19 @@ def check_usage(arguments: argparse.Namespace) -> None:
         arguments.refuse_usage(f"--{of_time[0]} and the name of a job exclude each other")
 
 
-def _unknown(lines: Iterable[Line], jobs: Sequence[str]) -> list[str]:
-    """Returns the jobs without a line. A job's number stands for all tasks of an array, and for all parts of a
-    heterogeneous job."""
-    shown = {name for line in lines for name in (line.job, re.split("[_+]", line.job)[0])}
-    return [asked for asked in jobs if asked not in shown]
-
-
-def run(arguments: argparse.Namespace) -> int:
-    jobs, paths = _asked(arguments)
-    lines = with_parts(list(_lines(arguments, jobs, paths)))
-    unknown = _unknown(lines, jobs)
-    if jobs and not lines:
-        raise Refusal(f"sacct knows no job {', '.join(unknown[:4])}: another cluster's, too old, or somebody else's")
+def run(arguments: argparse.Namespace, asked: Asked) -> int:
+    if len(asked.targets) + len(asked.paths) > JOBS_MAX and not asked.is_list:
+        arguments.refuse_usage(f"more than {JOBS_MAX} jobs")
+    lines = with_parts(_lines(arguments, asked))
+    unknown = known_or_refused(lines, asked.jobs)
     if arguments.json:
-        print(json.dumps([_as_json(line) for line in lines], indent=2, allow_nan=False))
+        print(json.dumps([as_json(line) for line in lines], indent=2, allow_nan=False))
         return 0
     try:
-        text = show_brief(output_width(arguments), wants_colour(arguments), output_is_utf8(), lines, unknown)
+        from .table import unknown_line
+
+        remarks = [unknown_line(unknown)] * bool(unknown) + asked.remarks
+        text = show_brief(output_width(arguments), wants_colour(arguments), output_is_utf8(), lines, remarks)
     except ImportError:
         raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
     sys.stdout.write(text)

@@ -7,8 +7,8 @@ import json
 import sys
 from typing import Any
 
-from ..jobs.found import Found, Use, from_file, from_sacct, run_labels, site_spool, with_uses
-from ..jobs.sacct import RECORD_FIELDS, Target, parse_target
+from ..jobs.found import Found, Several, Use, from_file, from_sacct, run_labels, site_spool, with_uses
+from ..jobs.sacct import RECORD_FIELDS, Target, read_named
 from ..jobs.source_lines import Lines, lines_of
 from ..meaning.advice import advice, ending_of
 from ..meaning.bill import bill_json
@@ -24,8 +24,9 @@ from ..text.output import (
     picture_path,
     wants_colour,
 )
-from ..text.units import rounded, safe
-from . import brief
+from ..text.units import rounded
+from . import brief, many
+from .asked import Asked, asked_of
 from .csv_rows import csv_text
 
 OTHERS = ("json", "csv", "plot", "html", "brief", "duplicates", "all_ranks", "record")
@@ -58,6 +59,7 @@ def _watch(arguments: argparse.Namespace, target: Target | str) -> int:
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 ROWS_MAX = 1000
 JOBS_MAX = 32
+FOR_FEW = ("plot", "html", "all_ranks", "exe", "watch")  # options that a table of many jobs has no use for
 
 
 def _rows(text: str) -> int:
@@ -71,8 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "jobs",
         metavar="JOBID[.STEP]",
         nargs="*",
-        help="a job as sacct shows it: 123, 123_4 (array), 123+1 (heterogeneous), "
-        "123.0 (one step); - reads a record from stdin; several are compared with the first",
+        help="a job as sacct shows it: 123, 123_4 (array), 123+1 (heterogeneous), 123.0 (one step); several are "
+        "compared with the first; a table of an array (123), of a directory with slurm-JOBID.out files, or of the "
+        "numbers on stdin (-); - reads a record too",
     )
     parser.add_argument(
         "--record",
@@ -138,7 +141,7 @@ def _as_json(found: Found, lines: Lines, tariff: Tariff) -> dict[str, Any]:
         answer["lines"] = {site.place: lines.place(site) for site in found.record.wait.sites if site.module}
     if found.step is not None:
         return {**answer, "step": found.step.id}
-    return {**answer, "advice": advice(found.record, ending_of(found.job))}
+    return {**answer, "advice": [one.line for one in advice(found.record, ending_of(found.job))]}
 
 
 def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines, tariff: Tariff) -> None:
@@ -176,26 +179,19 @@ def _draw(arguments: argparse.Namespace, founds: list[Found], lines: Lines, tari
         write_sheet(arguments.plot, job_sheet(founds[0]) if len(founds) == 1 else comparison_sheet(founds))
 
 
-def _targets(arguments: argparse.Namespace) -> list[Target | str]:
-    """Returns the jobs and paths of files that the user asked for. Exits with a message if they make no sense."""
-    paths = arguments.record + ["-" for job in arguments.jobs if job == "-"]
-    jobs = [job for job in arguments.jobs if job != "-"]
-    if paths and jobs:
+def _check_asked(arguments: argparse.Namespace, asked: Asked) -> None:
+    """Exits with a message if the jobs, files and options do not go together."""
+    if asked.paths and asked.targets:
         arguments.refuse_usage("a job and --record exclude each other")
-    if paths.count("-") > 1:
-        arguments.refuse_usage("standard input is one record: - can be given once")
-    if not paths and not jobs:
+    if not asked.paths and not asked.targets:
         arguments.refuse_usage("which job? JOBID[.STEP] as sacct shows it, or --record FILE")
-    if len(paths) + len(jobs) > JOBS_MAX:
-        arguments.refuse_usage(f"more than {JOBS_MAX} jobs: 'mpi-wait top' is for many")
-    targets: list[Target | str] = list(paths)
-    for job in jobs:
-        target = parse_target(job)
-        if target is None:
-            arguments.refuse_usage(f"'{safe(job)}' is not a job id (accepted: 123, 123.0, 123_4, 123+1)")
-        else:
-            targets.append(target)
-    return targets
+    if not asked.is_list and len(asked.paths) + len(asked.targets) > JOBS_MAX:
+        arguments.refuse_usage(f"more than {JOBS_MAX} jobs: - reads any number of them from standard input")
+    if asked.is_list and any(getattr(arguments, name) for name in FOR_FEW):
+        arguments.refuse_usage("a list of jobs is a table, or --json or --csv: --plot, --html, --all-ranks, --exe and "
+                               "--watch exclude it")
+    if asked.is_list and any(target.step is not None for target in asked.targets):
+        arguments.refuse_usage("a list of jobs has no steps")
 
 
 def _check_usage(arguments: argparse.Namespace) -> None:
@@ -212,23 +208,16 @@ def _check_usage(arguments: argparse.Namespace) -> None:
         arguments.refuse_usage("--duplicates is for one job")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    _check_usage(arguments)
-    if arguments.brief:
-        return brief.run(arguments)
-    targets = _targets(arguments)
-    if arguments.watch:
-        return _watch(arguments, targets[0])
-    founds: list[Found] = []
-    spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""
-    compared = len(targets) > 1
-    for target in targets:
-        if isinstance(target, str):
-            founds.append(from_file(target))
-        else:
-            founds += from_sacct(target, arguments.duplicates, spool, bare=compared)
-    if compared and arguments.jobs:
-        founds = with_uses(founds)
+def _founds(arguments: argparse.Namespace, asked: Asked, spool: str) -> list[Found]:
+    """Returns what the user asked for. Raises Several if a number stands for several jobs."""
+    founds = [from_file(path, asked.text if path == "-" and asked.text else None) for path in asked.paths]
+    compared = len(asked.targets) > 1
+    if asked.targets:
+        founds += from_sacct(asked.targets, arguments.duplicates, spool, bare=compared)
+    return with_uses(founds) if compared else founds
+
+
+def _write(arguments: argparse.Namespace, founds: list[Found], is_one: bool) -> None:
     sites = [site for found in founds if found.record.wait is not None for site in found.record.wait.sites]
     lines = lines_of(sites, arguments.exe)
     tariff = tariff_of(arguments)
@@ -238,8 +227,30 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(csv_text(founds, lines, tariff))
     elif arguments.json:
         answers = [_as_json(found, lines, tariff) for found in founds]
-        several = arguments.duplicates or len(targets) > 1
-        print(json.dumps(answers if several else answers[0], indent=2, allow_nan=False))
+        print(json.dumps(answers[0] if is_one else answers, indent=2, allow_nan=False))
     else:
         _print(arguments, founds, lines, tariff)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    _check_usage(arguments)
+    asked = asked_of(arguments)
+    if arguments.brief:
+        return brief.run(arguments, asked)
+    _check_asked(arguments, asked)
+    if arguments.watch:
+        return _watch(arguments, asked.targets[0] if asked.targets else asked.paths[0])
+    spool = arguments.spool if arguments.spool is not None else site_spool() if asked.targets else ""
+    if asked.is_list:
+        rows = read_named(asked.jobs, arguments.duplicates)
+        return many.write(arguments, many.many_of(rows, spool, asked.jobs, asked.remarks, tariff_of(arguments)))
+    try:
+        founds = _founds(arguments, asked, spool)
+    except Several as several:
+        if any(getattr(arguments, name) for name in FOR_FEW) or any(target.step for target in asked.targets):
+            raise
+        alone = len(asked.targets) == 1
+        fields = (job.fields for job in several.jobs) if alone else read_named(asked.jobs, arguments.duplicates)
+        return many.write(arguments, many.many_of(fields, spool, asked.jobs, [], tariff_of(arguments)))
+    _write(arguments, founds, len(asked.targets) + len(asked.paths) == 1 and not arguments.duplicates)
     return 0

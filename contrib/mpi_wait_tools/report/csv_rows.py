@@ -174,7 +174,7 @@ def _rows(found: Found, lines: Lines, tariff: Tariff) -> Iterator[Row]:
     yield from _of_ranks(found)
 
 
-def _cell(value: object) -> object:
+def cell_of(value: object) -> object:
     """Returns a value for CSV. A text that a spreadsheet would take for a formula gets a leading quote."""
     if isinstance(value, float):
         return rounded(value)
@@ -190,5 +190,5 @@ def csv_text(founds: Sequence[Found], lines: Lines = NO_LINES, tariff: Tariff = 
     for found in founds:
         for kind, name, measure, value, unit in _rows(found, lines, tariff):
             if value is not None and value != "":
-                writer.writerow([_cell(cell) for cell in (found.name, kind, name, measure, value, unit)])
+                writer.writerow([cell_of(cell) for cell in (found.name, kind, name, measure, value, unit)])
     return buffer.getvalue()

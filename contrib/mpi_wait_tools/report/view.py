@@ -10,7 +10,7 @@ from rich.text import Text
 from ..jobs.found import Found
 from ..jobs.sacct import Job
 from ..jobs.source_lines import NO_LINES, Lines
-from ..meaning.advice import Ending, advice, ending_of
+from ..meaning.advice import Advice, Ending, advice, ending_of
 from ..meaning.compare import Measure, label, measures, remarks, verdict
 from ..meaning.reading import incomplete_line, no_ranks, notes, policy_line, ranks_of
 from ..meaning.worlds import ranks_words, steps_of_ranks
@@ -120,17 +120,23 @@ def _draw_tables(canvas: Canvas, shown: Shown) -> None:
         draw_steps(canvas, shown.record.steps, shown.record.policy.used)
 
 
+def _draw_advice(canvas: Canvas, findings: Sequence[Advice]) -> None:
+    """Draws advice; below each, on a line of its own, what to paste."""
+    if findings:
+        canvas.heading("Advice")
+    for finding in findings:
+        canvas.sentence("→", finding.words, "green")
+        if finding.paste:
+            canvas.whole(finding.paste)
+
+
 def _draw_reading(canvas: Canvas, shown: Shown) -> None:
     """Draws the effects of the policy, advice, and notes on the figures."""
     record, wait = shown.record, shown.record.wait
     if shown.step is None and (wait is not None or record.grant is not None):
         draw_policy(canvas, record)
     if wait is not None and shown.step is None:
-        sentences = advice(record, shown.ending)
-        if sentences:
-            canvas.heading("Advice")
-        for sentence in sentences:
-            canvas.sentence("→", sentence, "green")
+        _draw_advice(canvas, advice(record, shown.ending))
     remarks = notes(record, shown.field) + shown.lines.remarks
     if shown.step is not None and wait is not None and wait.calls:
         remarks.append("Calls are counted for the whole job only.")

@@ -71,6 +71,11 @@ class Canvas:
         grid.add_row(Text(f"  {mark}", style=style), Text(re.sub(r"(?<=\d) (?=%)", JOINT, value)))
         self.console.print(grid)
 
+    def whole(self, value: str) -> None:
+        """Draws a line to be copied, below a sentence. A long line is cut into pieces without indents."""
+        before = "    " if len(value) + 4 <= self.width else ""
+        self.console.print(Text(before + value), no_wrap=False, overflow="fold")
+
     def heading(self, title: str) -> None:
         self.blank()
         self.console.print(Rule(Text(title, style="bold"), align="left", style="dim", characters="─"))

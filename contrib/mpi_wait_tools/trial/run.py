@@ -329,7 +329,7 @@ def _one(run: Run, records: Mapping[str, Record | None]) -> Run:
 
 def _record(job: str, spool: str, said: list[str]) -> Record | None:
     try:
-        record = from_sacct(Target(job, None), False, spool)[-1].record
+        record = from_sacct([Target(job, None)], False, spool)[-1].record
     except NoRecord as problem:
         said.append(f"Energy is not known yet: {safe(str(problem), 300)}.")
         return None

@@ -94,6 +94,7 @@ static bool dropped_read(const json_t *json, const char *node, json_t *ret_dropp
 	return true;
 }
 
+/* Reads {ZONE: uj}, by kind of zone. */
 static bool zones_read(json_t *zones, struct record_energy *ret_energy)
 {
 	const char *name;
@@ -154,6 +155,7 @@ void record_energy_free(struct record_energy *energy)
 	json_decref(energy->dropped);
 }
 
+/* Adds dropped zones to the job's list, while it has room. */
 static void dropped_add(struct record_energy *sum, const struct record_energy *from)
 {
 	json_t *zone;
@@ -168,6 +170,7 @@ static void dropped_add(struct record_energy *sum, const struct record_energy *f
 	}
 }
 
+/* Sets the sum's source; "mixed" if nodes differ. */
 static void source_add(struct record_energy *sum, const char *source)
 {
 	if (source[0] && sum->source[0] && strcmp(sum->source, source) != 0)

@@ -42,7 +42,8 @@ static bool is_too_low(const struct meter *meter, const struct meter *later)
 }
 
 /*
- * Returns why a device does not count, NULL if it does. later: its meter at the job's end, NULL if that did not go on.
+ * Returns why a device does not count, NULL if it does. later: its meter at the job's end, NULL if there is none
+ * (meter_later).
  */
 static const char *loss_of(const struct gpus_window *window, const struct meter *meter, const struct meter *later)
 {
@@ -61,6 +62,7 @@ static const char *source_with(const char *source, const char *other)
 	return strcmp(source, other) == 0 ? source : MIXED;
 }
 
+/* Counts a device of the job, or notes why it does not count. */
 static void device_count(const struct gpus_window *window, const struct meter *meter, struct tally *tally)
 {
 	const struct meter *later = meter_later(meter, window->to);
@@ -80,6 +82,7 @@ static void device_count(const struct gpus_window *window, const struct meter *m
 		                                                whole_json(uj, UJ_MAX)));
 }
 
+/* Returns why not all devices count; "": all do. */
 static const char *why_of(const struct gpus_window *window, const struct tally *tally, uint32_t given)
 {
 	if (tally->counted == given && given > 0)

@@ -19,11 +19,13 @@ static bool is_of_nodes(int source)
 	return source != METER_NVML && source != METER_RSMI;
 }
 
+/* Microjoules by source and scope. */
 struct sums {
 	bool has[RECORD_SOURCES][METER_SCOPE_COUNT];
 	uint64_t uj[RECORD_SOURCES][METER_SCOPE_COUNT];
 };
 
+/* Adds to the sum of a source and scope, at most up to UJ_MAX. Such a sum has a figure from then on, be it 0. */
 static void sum_add(struct sums *sums, int source, enum meter_scope scope, uint64_t uj)
 {
 	sums->has[source][scope] = true;
@@ -42,7 +44,8 @@ static void powercap_add(struct sums *sums, const struct energy_window *powercap
 			sum_add(sums, POWERCAP, kinds[i].scope, powercap->kind_uj[kinds[i].kind]);
 }
 
-static json_t *sums_print(const struct sums *sums)
+/* Returns {SOURCE: {SCOPE: uj, ...}, ...} with the sums that have a figure, or NULL if none has. */
+static json_t *sums_to_json(const struct sums *sums)
 {
 	json_t *json = json_object();
 
@@ -61,7 +64,6 @@ static json_t *sums_print(const struct sums *sums)
 	return NULL;
 }
 
-/* A scope is left out if one of its meters did not go on. */
 json_t *record_meters_write(const struct meters *from, const struct meters *to, const struct energy_window *powercap)
 {
 	struct sums sums = {.has = {{false}}};
@@ -79,7 +81,7 @@ json_t *record_meters_write(const struct meters *from, const struct meters *to, 
 	for (int source = 0; source < RECORD_SOURCES; source++)
 		for (int scope = 0; scope < METER_SCOPE_COUNT; scope++)
 			sums.has[source][scope] &= !lost[source][scope];
-	return sums_print(&sums);
+	return sums_to_json(&sums);
 }
 
 static bool source_read(const json_t *scopes, int source, struct record_meters *meters)

@@ -22,8 +22,9 @@ struct record_meters {
 };
 
 /*
- * Returns a node's "meters": how far the meters of each source but NVML advanced from `from` to `to`, and the energy of
- * powercap's zones (NULL: not read). Returns NULL if there is nothing to tell.
+ * Returns a node's "meters": how far the meters of each source advanced from `from` to `to`, without GPUs' (gpus.h),
+ * and the energy of powercap's zones (NULL: not read). Leaves out a scope if one of its meters is missing in `to`,
+ * restarted, or was not updated. Returns NULL if nothing is left to write, or without memory.
  */
 json_t *record_meters_write(const struct meters *from, const struct meters *to, const struct energy_window *powercap);
 

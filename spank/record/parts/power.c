@@ -4,8 +4,9 @@
 #include "spank/record/parts/number.h"
 
 #define MILLIWATTS_MAX 1000000000000LL
-#define MISSING_MAX    0.01 /* share of a part that may be unknown: two nodes' parts do not end at the same moment */
+#define MISSING_MAX    0.01 /* portion of a job's part that may be unknown: two nodes' parts end at other moments */
 
+/* Returns a part's mean power in milliwatts, null if less than half of it is known. */
 static json_t *part_write(const struct power_part *part)
 {
 	if (part->known_s <= part->missing_s)
@@ -49,10 +50,11 @@ void record_power_begin(struct sum_power *sum, double start_s, double end_s, uin
 }
 
 /*
- * Returns the factor by which a node's watts become the job's. Without gaps it scales the samples to own_j: the joules
- * are more exact than samples, which take their time.
+ * Returns the factor that makes the job's watts of a node's, whose curve lasts for length_s. If all parts are known,
+ * the curve is scaled to own_j, since joules between two moments are more exact than a curve between samples. With an
+ * unknown part the factor is the job's portion of the node's joules.
  */
-static double own_of(const struct record_power *power, double length_s, double all_j, double own_j)
+static double job_factor(const struct record_power *power, double length_s, double all_j, double own_j)
 {
 	double sampled_j = 0;
 
@@ -68,7 +70,7 @@ void record_power_add(struct sum_power *sum, const struct record_power *power, d
                       double all_j, double own_j)
 {
 	double from_s = start_s - sum->start_s, length_s = end_s - start_s;
-	double own = own_of(power, length_s, all_j, own_j);
+	double factor = job_factor(power, length_s, all_j, own_j);
 
 	if (sum->parts.count == 0 || !(length_s > 0))
 		return;
@@ -77,7 +79,7 @@ void record_power_add(struct sum_power *sum, const struct record_power *power, d
 	for (uint32_t i = 0; i < power->count; i++)
 		power_spread(&sum->parts, from_s + length_s * i / power->count,
 		             from_s + length_s * (i + 1) / power->count,
-		             power->watts[i] < 0 ? -1 : (double)power->watts[i] * own);
+		             power->watts[i] < 0 ? -1 : (double)power->watts[i] * factor);
 }
 
 json_t *record_power_print(const struct sum_power *sum)

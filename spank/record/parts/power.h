@@ -1,9 +1,8 @@
 /*
- * Power over time in records: written by a node, read, added up over nodes, printed for the job. Pure.
+ * Power over time in records: written by a node, read, added up over nodes, printed for the job. No I/O.
  *
- * The job's time is cut into equal parts, as many as the node with most of them has. Each node contributes from its own
- * begin to its own end, by its own clock, the job's part of its power; a node that was not sampled contributes its
- * mean.
+ * The job's time is cut into equal parts, as many as the node with most of them has. Each node adds the job's portion
+ * of its power, from its own begin to its own end, by its own clock. A node that was not sampled adds the mean.
  */
 #pragma once
 
@@ -26,23 +25,26 @@ struct sum_power {
 };
 
 /*
- * Returns the whole node's mW, null for each part of which less than half is known; NULL if the node was not sampled.
- * Sorts the curve's points.
+ * Returns a node's "power_mw", an array with the whole node's mean power in each part; null for a part of which less
+ * than half is known. Sorts the curve's points. Returns NULL if the node was not sampled, or without memory.
  */
 json_t *record_power_write(struct power_curve *curve);
 
 /* Reads a node's "power_mw", hostile input; absent or null is none. Returns true if a node can have written it. */
 bool record_power_read(const json_t *json, struct record_power *ret_power);
 
-/* Cuts the job's time into `parts` parts, the most that any of its nodes has. Nothing is added yet. */
+/*
+ * Sets *sum to the job's time, cut into `parts` empty parts: as many as the node with most of them has. None if the
+ * job had no time.
+ */
 void record_power_begin(struct sum_power *sum, double start_s, double end_s, uint32_t parts);
 
 /*
- * Adds one node, which used all_j joules from start_s to end_s, own_j of them for the job. If the node's curve has no
- * gap, its parts sum up to own_j.
+ * Adds one node, which used all_j joules from start_s to end_s, own_j of them for the job. If no part of the node is
+ * unknown, what is added sums up to own_j.
  */
 void record_power_add(struct sum_power *sum, const struct record_power *power, double start_s, double end_s,
                       double all_j, double own_j);
 
-/* Returns the job's "power_w", or NULL if no part is known. */
+/* Returns the job's "power_w", an array with null for unknown parts, or NULL if no part is known. */
 json_t *record_power_print(const struct sum_power *sum);

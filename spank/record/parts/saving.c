@@ -5,11 +5,12 @@
 #include "spank/base/json.h"
 #include "spank/record/parts/number.h"
 
-#define MILLIWATTS_MAX INT64_C(1000000000000)
+#define MILLIWATTS_MAX INT64_C(1000000000000) /* most that a node writes, and that is accepted of one */
 #define UNCOMPARED     "no steps were compared"
 #define PERCENT_MAX    100
 #define ERROR_MAX      100 /* percent: a wider interval tells nothing */
 
+/* Returns watts as a JSON integer of milliwatts, rounded up, and cut at MILLIWATTS_MAX. */
 static json_t *milliwatts(double watts)
 {
 	return json_integer((json_int_t)fmin(ceil(watts * 1e3), (double)MILLIWATTS_MAX));
@@ -33,6 +34,10 @@ json_t *record_saving_write(const struct saving *saving, const char *refusal)
 	return json;
 }
 
+/*
+ * Reads a member that is in milliwatts, as watts. Returns false if it is missing, no integer, negative or above
+ * MILLIWATTS_MAX.
+ */
 static bool watts_get(const json_t *json, const char *key, double *ret_watts)
 {
 	if (!whole_of(json_object_get(json, key), MILLIWATTS_MAX, ret_watts))

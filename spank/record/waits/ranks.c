@@ -66,6 +66,7 @@ void record_ranks_shorten(json_t *wait)
 	json_object_set_new(wait, "ranks", json_array());
 }
 
+/* Keeps the ranks that waited least and most. */
 static void extremes_add(struct record_ranks *sum, const struct record_rank *least, const struct record_rank *most)
 {
 	bool first = record_ranks_count(sum) == 0;
@@ -110,6 +111,7 @@ static bool rank_read(const json_t *value, struct record_rank *ret_rank)
 	return true;
 }
 
+/* Reads the sums of ranks that the node did not list; NULL: it listed all. */
 static bool omitted_read(const json_t *omitted, struct record_ranks *ranks)
 {
 	struct record_rank least, most;
@@ -150,6 +152,7 @@ bool record_ranks_read(const json_t *wait, struct record_ranks *ret_ranks)
 	return omitted_read(json_object_get(wait, "omitted"), ret_ranks) && record_worlds_read(wait, ret_ranks);
 }
 
+/* Adds waits to the job's sums, and to the step's sum of waits. */
 static void sums_add(struct record_ranks *sum, struct record_ranks *step_sum, double wait_s, double asleep_s)
 {
 	sum->wait_s += wait_s;
@@ -257,6 +260,7 @@ static int wait_compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+/* Returns the quantiles of the listed ranks' waits. */
 static json_t *quantiles_print(const struct record_ranks *sum)
 {
 	cleanup_free double *waits = memory_array(sum->count + 1, sizeof(*waits));

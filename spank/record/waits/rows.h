@@ -1,5 +1,5 @@
 /*
- * Rows: the tables of a record, with one row per function, phase or call site. One table of kinds describes their
+ * Rows: the tables of a record, with one row per function, phase or callsite. One table of kinds describes their
  * columns. Rows are put together from ranks, written by a node, read as hostile input, added up, and printed. Pure.
  *
  * Invariant: a table has a bounded number of named rows. All others are summed in one row without a name, which is
@@ -43,8 +43,8 @@ enum rows_kind { ROWS_CALLS, ROWS_PROFILE, ROWS_SPUN, ROWS_PHASES, ROWS_SITES, R
 struct record_row {
 	char name[ROW_NAME_MAX];                 /* name of a function or of a module's file; "": all others */
 	char build_id[2 * MPIWAIT_BUILD_ID + 1]; /* the module's build id in hexadecimal; "": none */
-	char call[ROW_NAME_MAX];                 /* function called from a call site, "MPI_Recv"; "other": several */
-	int64_t where;                           /* a phase's level; a call site's offset in its file's addresses */
+	char call[ROW_NAME_MAX];                 /* function called from a callsite, "MPI_Recv"; "other": several */
+	int64_t where;                           /* a phase's level; a callsite's offset in its file's addresses */
 	double number[ROW_NUMBERS];              /* by the columns of the kind */
 	int32_t most_rank;                       /* the rank that waited most in this row, -1: unknown */
 	uint32_t most_node;                      /* index of that rank's node, in the job's */

@@ -119,6 +119,7 @@ static int part_compare(const struct record_world *a, const struct record_world 
 	return a->launch == 0 ? (a->step > b->step) - (a->step < b->step) : 0;
 }
 
+/* Orders worlds by the first step that started ranks of them, then as that step's nodes list them. */
 static int begin_compare(const struct record_world *a, const struct record_world *b)
 {
 	if (a->step != b->step)
@@ -173,6 +174,7 @@ static size_t parts_merge(struct record_world *world, size_t parts, uint32_t *jo
 	return count;
 }
 
+/* Corrects a rank's index of its world, after worlds were joined and sorted. */
 static void rank_move(struct record_rank *rank, const uint32_t *joined, const uint32_t *sorted)
 {
 	if (rank->world != WORLD_NONE)
@@ -230,6 +232,7 @@ static void tasks_choose(struct record_ranks *ranks)
 	}
 }
 
+/* Sets the number under which the rank is shown. */
 static void number_choose(const struct record_ranks *ranks, struct record_rank *rank)
 {
 	bool by_task = rank->world != WORLD_NONE && ranks->world[rank->world].by_task;
@@ -258,6 +261,7 @@ static void world_check(const struct record_ranks *ranks, struct record_world *w
 	}
 }
 
+/* Finds the ranks of each world in the sorted list, and checks their numbers. */
 static void worlds_check(struct record_ranks *ranks)
 {
 	size_t at = 0;

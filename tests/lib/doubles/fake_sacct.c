@@ -1,10 +1,11 @@
 /*
  * A double of sacct that answers from the JSON file $FAKE_SACCT: {"rows": [{FIELD: TEXT}], "steps": [...], "latest": N,
- * "more": TEXT, "stderr": TEXT, "status": N}. It writes its arguments as a list to $FAKE_SACCT.argv. --helpformat
- * prints $FAKE_SACCT.helpformat.
+ * "more": TEXT, "stderr": TEXT, "status": N}. Without --duplicates, -X has the latest N rows of each job. It writes its
+ * arguments as a list to $FAKE_SACCT.argv. --helpformat prints $FAKE_SACCT.helpformat.
  */
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,10 +120,20 @@ static void asked_note(void)
 	json_decref(asked);
 }
 
+/* Returns true if at least `latest` of the rows from `next` on are of the same job. */
+static bool is_older(const json_t *rows, size_t next, const char *job, size_t latest)
+{
+	size_t younger = 0;
+
+	for (size_t i = next; i < json_array_size(rows); i++)
+		younger += strcmp(text_of(json_array_get(rows, i), "JobID"), job) == 0;
+	return younger >= latest;
+}
+
 int main(int argc, char **argv)
 {
 	json_t *canned, *rows, *row;
-	size_t i, first = 0;
+	size_t i, latest = SIZE_MAX;
 
 	count = argc;
 	words = argv;
@@ -133,12 +144,10 @@ int main(int argc, char **argv)
 		return 99;
 	asked_note();
 	rows = rows_asked(json_object_get(canned, "rows"));
-	if (has("-X") && !has("--duplicates")) {
-		size_t latest = (size_t)json_integer_value(json_object_get(canned, "latest"));
-
-		first = json_array_size(rows) > latest ? json_array_size(rows) - latest : 0;
-	}
-	json_array_foreach(rows, i, row) if (i >= first) row_print(row, after("--format="), after("--delimiter="));
+	if (has("-X") && !has("--duplicates"))
+		latest = (size_t)json_integer_value(json_object_get(canned, "latest"));
+	json_array_foreach(rows, i, row) if (!is_older(rows, i + 1, text_of(row, "JobID"), latest))
+	        row_print(row, after("--format="), after("--delimiter="));
 	if (!has("-X"))
 		json_array_foreach(json_object_get(canned, "steps"), i, row)
 		        row_print(row, after("--format="), after("--delimiter="));

@@ -51,9 +51,18 @@ def build(source: Path, folder: Path) -> list[Path]:
     return sorted((folder / "RPMS").glob("*/*.rpm"))
 
 
+def _listed(package: Path) -> list[tuple[bool, str]]:
+    """Returns for each entry of a package: whether it is a directory, and its path."""
+    lines = query(package, "--queryformat=[%{FILEMODES:perms} %{FILENAMES}\n]")
+    return [(mode.startswith("d"), path) for mode, path in (line.split(" ", 1) for line in lines)]
+
+
 def files(package: Path) -> set[str]:
-    listed = subprocess.run(["rpm", "-qpl", "--nosignature", package], capture_output=True, text=True, check=True)
-    return {re.sub(r"(/man/.*)\.gz$", r"\1", path) for path in listed.stdout.split("\n") if path}
+    return {re.sub(r"(/man/.*)\.gz$", r"\1", path) for is_directory, path in _listed(package) if not is_directory}
+
+
+def directories(package: Path) -> set[str]:
+    return {path for is_directory, path in _listed(package) if is_directory}
 
 
 def query(package: Path, what: str) -> list[str]:

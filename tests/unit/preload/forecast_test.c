@@ -636,12 +636,12 @@ static void test_a_call_is_known_by_the_one_before_it(void)
 
 static void test_each_word_tells_sites_apart(void)
 {
-	uint64_t site = forecast_site(1, 2, 3, 4);
+	uint64_t site = forecast_call(1, 2, 3, 4);
 
-	CHECK(site != 0 && site == forecast_site(1, 2, 3, 4));
-	CHECK(site != forecast_site(9, 2, 3, 4) && site != forecast_site(1, 9, 3, 4));
-	CHECK(site != forecast_site(1, 2, 9, 4) && site != forecast_site(1, 2, 3, 9));
-	CHECK(site != forecast_site(2, 1, 3, 4) && forecast_site(0, 0, 0, 0) != 0);
+	CHECK(site != 0 && site == forecast_call(1, 2, 3, 4));
+	CHECK(site != forecast_call(9, 2, 3, 4) && site != forecast_call(1, 9, 3, 4));
+	CHECK(site != forecast_call(1, 2, 9, 4) && site != forecast_call(1, 2, 3, 9));
+	CHECK(site != forecast_call(2, 1, 3, 4) && forecast_call(0, 0, 0, 0) != 0);
 }
 
 static void test_an_end_that_has_passed_is_not_to_come(void)

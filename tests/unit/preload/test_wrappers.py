@@ -15,7 +15,7 @@ from tests.lib.doubles.support import ROOT
 BARRIER = """\
 int MPI_Barrier(word a0)
 {
-	function_1 *next = next_look(ROW_Barrier * CALL_NAMES + NAME_MPI);
+	function_1 *next = next_known(ROW_Barrier * CALL_NAMES + NAME_MPI);
 	int code;
 
 	if (__builtin_expect(!next, 0))
@@ -44,7 +44,7 @@ static int later_PMPI_Irecv_c_timed(word a0, word a1, word a2, word a3, word a4,
 
 	if (!mark_is_timed())
 		return later_PMPI_Irecv_c_long(a0, a1, a2, a3, a4, a5, a6);
-	next = next_look(ROW_Irecv * CALL_NAMES + NAME_PMPI_LARGE);
+	next = next_known(ROW_Irecv * CALL_NAMES + NAME_PMPI_LARGE);
 	wait_self.lane->calls[ROW_Irecv].calls++;
 	code = next(a0, a1, a2, a3, a4, a5, a6);
 	if (code == 0)

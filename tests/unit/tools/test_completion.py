@@ -53,6 +53,13 @@ def test_options_are_those_of_the_help(command: str) -> None:
     assert completed(command, "--no") == {"--no-color"}
 
 
+def test_a_directory_of_output_files(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "my runs").mkdir()
+    (tmp_path / "my run.out").touch()
+    assert completed("report", "my", folder=tmp_path) == {"my runs"}
+    assert completed("top", "my", folder=tmp_path) == set()
+
+
 def test_files_only_where_a_file_is_meant(tmp_path: pathlib.Path) -> None:
     (tmp_path / "record one.json").touch()
     (tmp_path / "other").touch()

@@ -15,6 +15,7 @@ OLDEST = (3, 6)  # of EL 8 and SLES 15
 NOT_SHIPPED = {"contrib/pictures/make"}
 NEED_A_NEWER = ("contrib/late-sender", "contrib/mpi-wait")
 TEXTFILE = "contrib/recipes/mpi-wait-textfile"
+COLUMNS = "contrib/recipes/reportseff-waits"
 # Starts the program as its Python would, and lets nothing of ours be imported.
 AS_OLD = """
 import sys
@@ -43,7 +44,7 @@ def check_line(done: subprocess.CompletedProcess[str], name: str, version: str) 
 
 
 def test_which_programs_there_are() -> None:
-    assert programs() == [*NEED_A_NEWER, TEXTFILE]
+    assert programs() == [*NEED_A_NEWER, TEXTFILE, COLUMNS]
 
 
 @pytest.mark.parametrize("program", programs())
@@ -72,10 +73,11 @@ def test_the_pythons_that_are_here() -> None:
                 assert done.returncode == 0 and done.stderr == ""
 
 
-def test_the_recipe_asks_for_nothing_newer() -> None:
+@pytest.mark.parametrize("recipe", [TEXTFILE, COLUMNS])
+def test_a_recipe_asks_for_nothing_newer(recipe: str) -> None:
     """Arguments that subprocess.run and others learned after 3.6."""
     newer = r"capture_output|\btext=|missing_ok|dirs_exist_ok|removeprefix|removesuffix|fromisoformat|:="
-    assert not re.findall(newer, (ROOT / TEXTFILE).read_text())
+    assert not re.findall(newer, (ROOT / recipe).read_text())
 
 
 def test_the_packages_ask_for_it() -> None:

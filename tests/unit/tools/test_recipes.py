@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import runpy
 import subprocess
@@ -216,3 +218,137 @@ def test_the_summary_of_a_step_compares_ranks_of_one_program_only(tmp_path: Path
 
     assert "least rank 0 on c1, 1 s; most rank 1 on c1, 2 s" in said(0, 1)
     assert "2 ranks" in said(0, 0) and "of several MPI programs" in said(0, 0) and "least" not in said(0, 0)
+
+
+RECIPES = ROOT / "contrib/recipes"
+RENDER = """include ERB::Util
+params = {job: ARGV[1]}
+print ERB.new(File.read(ARGV[0]), trim_mode: '-').result(binding)"""
+"""As Rails renders a partial, as far as the widget asks for Rails: params and h."""
+LINES = [{"job": "4711_1", "name": "<b>x", "state": "COMPLETED", "policy": "nap", "wait": 0.29, "asleep": 0.9,
+          "cost_percent": 0.31, "cost_error": 0.1, "saved_percent": None, "saved_error": None, "why": ""},
+         {"job": "98", "name": "a", "state": "FAILED", "policy": None, "wait": None, "asleep": None,
+          "cost_percent": None, "cost_error": None, "saved_percent": 9.12, "saved_error": 0.6, "why": "no record"}]
+ANSWERS = r"""#!/usr/bin/python3
+import json, pathlib, sys
+words, here = sys.argv[1:], pathlib.Path(__file__)
+with open(f"{here}.asked", "a") as notes:
+    print(json.dumps([words, sys.stdin.read()]), file=notes)
+if "--json" in words:
+    print(here.with_suffix(".json").read_text())
+elif "--html" in words and "_" in words[-1]:
+    pathlib.Path(words[2]).write_text('<!DOCTYPE html><p title="x">a & b</p>')
+elif words[-1] == "4711":
+    "--html" in words and sys.exit("mpi-wait: 4711 stands for 2 jobs")
+    print("Array 4711  <solver>")
+else:
+    sys.exit("mpi-wait: sacct knows no job <98>")
+"""
+
+
+def answering(folder: Path) -> tuple[dict[str, str], Path]:
+    """Returns an environment in which mpi-wait is a double, and the file of its questions."""
+    command = folder / "mpi-wait"
+    command.write_text(ANSWERS)
+    command.chmod(0o755)
+    command.with_suffix(".json").write_text(json.dumps(LINES))
+    return {**os.environ, "MPI_WAIT": str(command), "LC_ALL": "C.UTF-8"}, Path(f"{command}.asked")
+
+
+def widened(folder: Path, table: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([RECIPES / "reportseff-waits"], input=table, env=answering(folder)[0], capture_output=True,
+                          encoding="utf-8", timeout=60, check=False)
+
+
+# As reportseff 2.10.3 prints it, by --parsable and --format=State,JobID,Elapsed; the second as it names a file.
+TABLE = """State|JobID|Elapsed
+COMPLETED|4711_1|00:00:25
+FAILED|slurm_98.out|00:00:03
+RUNNING|99|00:00:01
+"""
+
+
+def test_reportseff_has_the_waits_beside_it(tmp_path: Path) -> None:
+    done = widened(tmp_path, TABLE)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert rows == [["State", "JobID", "Elapsed", "Wait", "Asleep", "Cost", "Saved"],
+                    ["COMPLETED", "4711_1", "00:00:25", "29.0%", "90.0%", "0.3±0.1%", "---"],
+                    ["FAILED", "slurm_98.out", "00:00:03", "---", "---", "---", "9.1±0.6%"],
+                    ["RUNNING", "99", "00:00:01", "---", "---", "---", "---"]]
+    (words, given), = [json.loads(line) for line in (tmp_path / "mpi-wait.asked").read_text().splitlines()]
+    assert words == ["report", "--brief", "--json", "-"] and given.split() == ["4711_1", "98", "99"]
+
+
+def test_reportseff_s_other_rows_pass(tmp_path: Path) -> None:
+    """Nodes, and what no job's number may be: none of it reaches mpi-wait, and no terminal obeys it."""
+    done = widened(tmp_path, "JobID|State\n4711_1|COMPLETED\n  c1|\n--help|x\n0|\x1b[2J\nonly\n")
+    assert [line.split() for line in done.stdout.splitlines()][2:] == [["c1"], ["--help", "x"], ["0", "?[2J"], ["only"]]
+    assert json.loads((tmp_path / "mpi-wait.asked").read_text())[1] == "4711_1"
+
+
+@pytest.mark.parametrize("table,words", [("", "is empty"), ("   JobID    State \n", "expected a table"),
+                                         ("JobID|State\n" * 10_001, "at most 10000")])
+def test_what_is_no_table_of_reportseff_is_refused(tmp_path: Path, table: str, words: str) -> None:
+    done = widened(tmp_path, table)
+    assert done.returncode == 1 and words in done.stderr and done.stdout == ""
+    assert not (tmp_path / "mpi-wait.asked").exists()
+
+
+def test_reportseff_without_an_answer(tmp_path: Path) -> None:
+    environment = {**answering(tmp_path)[0], "MPI_WAIT": "/nonexistent"}
+    done = subprocess.run([RECIPES / "reportseff-waits"], input=TABLE, env=environment, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 1 and "/nonexistent cannot be run" in done.stderr and "Traceback" not in done.stderr
+
+
+WIDGET = RECIPES / "open-ondemand/_mpi_wait.html.erb"
+
+
+def widget(folder: Path, job: str) -> tuple[str, list[list[str]]]:
+    """Returns the widget as it is rendered, and how it asked mpi-wait."""
+    environment, asked_at = answering(folder)
+    done = subprocess.run(["ruby", "-rerb", "-e", RENDER, WIDGET, job], env=environment, capture_output=True,
+                          encoding="utf-8", timeout=60, check=True)
+    assert done.stderr == ""
+    return done.stdout, [json.loads(line)[0] for line in asked_at.read_text().splitlines()]
+
+
+def test_the_portal_lists_the_users_jobs(tmp_path: Path) -> None:
+    page, questions = widget(tmp_path, "")
+    assert questions == [["report", "--brief", "--json", "-S", "7d"]]
+    assert '<a href="?job=4711_1">4711_1</a>' in page and "<td>&lt;b&gt;x</td>" in page and "<td>no record</td>" in page
+    assert page.index("?job=98") < page.index("?job=4711_1") and "0.3 % ± 0.1" in page and "9.1 % ± 0.6" in page
+
+
+def test_the_portal_shows_a_job(tmp_path: Path) -> None:
+    page, questions = widget(tmp_path, "4711_3")
+    assert [question[:2] + question[3:] for question in questions] == [["report", "--html", "4711_3"]]
+    assert 'sandbox=""' in page and ('srcdoc="&lt;!DOCTYPE html&gt;&lt;p title=&quot;x&quot;&gt;a &amp; b&lt;/p&gt;"'
+                                     in page)
+    assert not Path(questions[0][2]).parent.exists()
+
+
+def test_the_portal_shows_an_array_as_text(tmp_path: Path) -> None:
+    page, questions = widget(tmp_path, "4711")
+    assert questions[1] == ["report", "--no-color", "--width", "100", "4711"]
+    assert "<pre>Array 4711  &lt;solver&gt;" in page
+
+
+def test_the_portal_says_why_there_is_none(tmp_path: Path) -> None:
+    assert "<p>mpi-wait: sacct knows no job &lt;98&gt;" in widget(tmp_path, "98")[0]
+
+
+@pytest.mark.parametrize("job", ["4711;id", "--record=/etc/passwd", "4711\n--spool=/x", "-", "0", "4711.0", "1" * 11])
+def test_no_word_of_a_visitor_s_reaches_the_command(tmp_path: Path, job: str) -> None:
+    assert widget(tmp_path, job)[1] == [["report", "--brief", "--json", "-S", "7d"]]
+
+
+def test_the_portal_s_files_fit_together() -> None:
+    text = WIDGET.read_text()
+    assert {found.strip()[:2] for found in re.findall(r"<%=(.*?)%>", text)} == {"h("}
+    page = yaml.safe_load((WIDGET.parent / "mpi_wait.yml").read_text())
+    named = [name for row in page["custom_pages"]["mpi_wait"]["rows"] for column in row["columns"]
+             for name in column["widgets"]]
+    assert [f"_{name}.html.erb" for name in named] == [WIDGET.name]
+    assert [item["page"] for item in page["help_menu"]] == list(page["custom_pages"])

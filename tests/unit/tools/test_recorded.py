@@ -13,7 +13,8 @@ from tests.lib.record_tools import validate
 from tests.lib.recorded_jobs import JOB_WORDS, JOBS, KEPT, PARTS, make_rows, report_of, rows_of
 
 ALIKE = "All ranks wait alike: for messages, or for one another in turn"
-LOOK = "; the policy key 'profile' tells waiting from transfer, and message sizes."
+LOOK = ("; the policy key 'profile' tells waiting from transfer, and message sizes. See mpi-wait-policy(7), PROFILE: "
+        "#SBATCH --mpi-wait-policy=nap,profile")
 FITS = "nap fits: 94 % of the waiting was slept through."
 ADVICE = {
     "balanced": [ALIKE + LOOK, FITS],
@@ -42,7 +43,8 @@ ADVICE = {
     ],
     "step-under-off": [ALIKE + LOOK, "nap fits: 93 % of the waiting was slept through."],
     "short": ["nap fits: 78 % of the waiting was slept through."],
-    "profile": [ALIKE + ".", "nap (or auto) fits: it rests cores in waits, and the ranks wait 15 % of their time."],
+    "profile": [ALIKE + ".", "nap (or auto) fits: it rests cores in waits, and the ranks wait 15 % of their time. "
+                "See mpi-wait-policy(7), POLICIES: #SBATCH --mpi-wait-policy=nap"],
     "no-mpi": [],
     "cancelled": [
         "Look at what rank 2 did at last: the job ended as CANCELLED, and the others waited longer than that."
@@ -53,15 +55,16 @@ ADVICE = {
     "shared-node": [
         ALIKE + LOOK,
         "nap costs this job more than slowdown= allows: try nodes without other work (--exclusive), or, for a very "
-        "short run, off.",
+        "short run, off. See mpi-wait-policy(7), KEYS: #SBATCH --exclusive",
     ],
     "throttled": [
         "Look at node c2 first, which was slowed down most: all ranks seen there wait least. If it is slower than the "
         "others, that takes up to 12 % of the time.", FITS
     ],
     "event-not-woken": [
-        ALIKE + LOOK,
-        "Messages did not wake all ranks, which napped instead: the policy nap does so from the start.",
+        ALIKE + LOOK.replace("nap", "event"),
+        "Messages did not wake all ranks, which napped instead: the policy nap does so from the start. "
+        "See mpi-wait-policy(7), POLICIES: #SBATCH --mpi-wait-policy=nap",
     ],
 }
 NEVER_SAID = {

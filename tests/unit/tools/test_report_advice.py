@@ -5,14 +5,17 @@ from __future__ import annotations
 import copy
 import json
 import pathlib
+import re
 from collections.abc import Callable
 from typing import Any
 
 import jsonschema
 import pytest
+from mpi_wait_tools.meaning.advice import EXCLUSIVE
 
 from tests.lib.doubles.record_doubles import spinning
-from tests.lib.doubles.report_double import SCHEMA, Report, make_record, make_row, refused, shown
+from tests.lib.doubles.report_double import ROOT, SCHEMA, Report, make_record, make_row, refused, shown
+from tests.lib.properties import Readers
 
 Change = Callable[[dict[str, Any]], object]
 LATE, TAKE, GIVE, ALONE = "Naps end late", "Take work from", "more to do, or ask for fewer ranks", "alone waits"
@@ -70,6 +73,10 @@ def ranks(*waits: float) -> Change:
     return lambda body: body["wait"].update(make_record(list(waits))["mpi_wait"]["wait"])
 
 
+def by_step(body: dict[str, Any]) -> None:
+    body["policy"]["by"] = "step"
+
+
 def many(body: dict[str, Any]) -> None:
     body["wait"].update(make_record([0.1] + [9.0 + rank % 7 / 10 for rank in range(299)])["mpi_wait"]["wait"])
 
@@ -82,6 +89,9 @@ POLLS = {"asleep_s": 1}
 SHORT_WAITS = {**POLLS, "total_s": 1.5}
 SPUN = {"MPI_Barrier": {"s": 2, "cpu_s": 2}}
 BROKEN = {"State": "TIMEOUT"}
+FORECAST = {"allowed_s": 1.0, "naps": 9, "early": 0, "early_s": 0.0, "foreseen": 1, "unforeseen": 9}
+UNFORESEEN = wait(**POLLS, forecast=FORECAST)
+SHORT = wait(cost={"percent": 2.4, "error": 0.5, "windows": 760, "seconds": 9, "slowdown": 1}, total_s=2.0, share=0.29)
 SAID: list[tuple[str, Change, str]] = [
     ("an imbalance", wait(), TAKE),
     ("idle ranks", ranks(0.1, 0.1, 0.1, 20.0, 19.0), GIVE),
@@ -165,6 +175,66 @@ def test_it_is_not_said(report: Report, why: str, change: Change, words: str) ->
     change(record["mpi_wait"])
     said = advised(report, record)
     assert words not in said if words else not said
+
+
+JOB, STEP = "#SBATCH --mpi-wait-policy=", "srun --mpi-wait-policy="
+PASTED: dict[str, tuple[Change, str]] = {
+    "measured only": (used("profile"), f"POLICIES: {JOB}nap"),
+    "measured by a step's option": (both(used("profile"), by_step), f"POLICIES: {STEP}nap"),
+    "waits alike": (ranks(9, 9.1, 9, 8.9), f"PROFILE: {JOB}umwait,profile"),
+    "shared cores": (wait(**POLLS, flags={"shared_cores": 4}), f"KEYS: {JOB}umwait,pin=cores"),
+    "a lock": (wait(**POLLS, flags={"locked": 4}), "See mpi-wait-policy(7), WHAT STILL SPINS."),
+    "a collective that burns": (wait(**POLLS, spun=SPUN), f"KEYS: {JOB}umwait,collectives=ibarrier"),
+    "short waits": (used("nap", **SHORT_WAITS), f"POLICIES: {JOB}auto"),
+    "long waits that are polled": (wait(**POLLS), f"KEYS: {JOB}umwait,slowdown=2"),
+    "late naps": (wait(late_s=5.0), f"mpi-wait(1), WHAT CHECK LOOKS AT: {JOB}umwait,slowdown=0.5"),
+    "too much cost": (costing(2.4), "KEYS: #SBATCH --exclusive"),
+    "too much cost in a short run": (SHORT, f"KEYS: {JOB}off"),
+    "unforeseen waits": (UNFORESEEN, f"POLICIES: {JOB}event"),
+    "threads": (both(used("pstate"), wait(threads_s=20.0)), f"KEYS: {JOB}pstate,threads=bounded"),
+    "threads under nap": (both(used("nap"), wait(threads_s=20.0)), f"KEYS: {JOB}nap,threads=passive"),
+    "loops that ask": (both(used("profile"), wait(profile=asking(20.0))), f"KEYS: {JOB}nap,polls=on"),
+    "ranks not woken": (used("event", flags={"no_event": 4}), f"POLICIES: {JOB}nap"),
+}
+"""Change of the record, and the end of one line of its advice."""
+
+
+@pytest.mark.parametrize("name", PASTED)
+def test_advice_ends_with_the_line_to_paste(report: Report, name: str) -> None:
+    """The plugin takes the option, the manual has the section, and the text has the line by itself."""
+    record, (change, end) = make_record(), PASTED[name]
+    change(record["mpi_wait"])
+    (line,) = [line for line in advised(report, record).splitlines() if line.endswith(end)]
+    page, section, paste = re.fullmatch(r".* See ([a-z-]+\([17]\)), ([A-Z ]+)(?:: (.*)|\.)", line).groups()  # type: ignore[union-attr]
+    manual = (ROOT / "packaging/man" / re.sub(r"\((.)\)", r".\1", page)).read_text()
+    assert f"\n.SH {section}\n" in manual
+    if paste is None:
+        return
+    option = paste.partition("--mpi-wait-policy=")[2]
+    assert paste == EXCLUSIVE or Readers().option(option.encode())[0] == 0
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert f"\n    {paste}\n" in text
+
+
+def test_advice_on_the_work_has_nothing_to_paste(report: Report) -> None:
+    assert all("SBATCH" not in line and "srun" not in line for line in advised(report, make_record()).splitlines())
+
+
+def test_every_section_that_advice_names_is_in_the_manual() -> None:
+    """Reads the names from the source, so that none is missed for want of a record."""
+    source = (ROOT / "contrib/mpi_wait_tools/meaning/advice.py").read_text()
+    named = re.findall(r'"(mpi-wait[a-z-]*)\((\d)\), ([A-Z ]+)"', source)
+    assert len(named) == 5
+    for page, chapter, section in named:
+        assert f"\n.SH {section}\n" in (ROOT / f"packaging/man/{page}.{chapter}").read_text()
+
+
+def test_a_narrow_page_cuts_no_line_to_paste(report: Report) -> None:
+    record = make_record()
+    wait(**POLLS, spun=SPUN)(record["mpi_wait"])
+    text = shown(report("123", "--width", "40", rows=[make_row(json.dumps(record))]))
+    assert f"{JOB}umwait,collectives=ibarrier".replace(" ", "") in re.sub(r"\s", "", text)
+    assert max(map(len, text.splitlines())) <= 40
 
 
 @pytest.mark.parametrize("state", ["TIMEOUT", "CANCELLED by 1000", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"])

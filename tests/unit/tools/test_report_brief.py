@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import pytest
-from mpi_wait_tools.report.brief import jobs_named
+from mpi_wait_tools.jobs.named import jobs_named
 
 from tests.lib.doubles.report_double import Report, make_record, make_row, refused, shown
 from tests.lib.recorded_jobs import JOBS, rows_of
@@ -174,6 +174,6 @@ def test_a_line_for_each_of_the_recorded_jobs(report: Report) -> None:
     answer = [make_row(**rows_of(name)[-1]) for name in JOBS]
     text = ask(report, *(one["JobID"] for one in answer), "--width", "100", answer=answer)
     lines = cells(text)
-    assert len(lines) == len(JOBS) + 1 and max(map(len, text.splitlines())) <= 100
+    assert list(lines)[len(JOBS) + 1] == "total" and max(map(len, text.splitlines())) <= 100
     assert lines["4713"][-6:] == ["nap", "–", "–", "–", "–", "11.2 kJ"] and "1 of 2 nodes" in lines["4706"][-1]
     assert ask(report, answer=answer, settings={"LC_ALL": "C"}).isascii()

@@ -51,6 +51,12 @@ def test_the_verdict_stands_on_top_with_its_thresholds(report: Report) -> None:
     assert "All is good." in page_of(report, "balanced") and "no MPI rank was seen" in page_of(report, "no-mpi")
 
 
+def test_advice_has_the_line_to_paste(report: Report) -> None:
+    text = page_of(report, "profile")
+    assert "See mpi-wait-policy(7), POLICIES.<br><code>#SBATCH --mpi-wait-policy=nap</code></li>" in text
+    assert "<code>" not in page_of(report, "one-slow-rank")
+
+
 def test_phases_have_a_section_where_the_program_names_them(report: Report) -> None:
     text = page_of(report, "profile")
     assert "Waiting by phase" in text and "phase 3: 6 min 50 s, 68000 waits of 50.0 s in all" in text

@@ -77,7 +77,6 @@ ABSENT = {
     "no object": (make_row('{"mpi_wait":[]}'), "the record is damaged: mpi_wait is not an object"),
     "NaN": (make_row('{"mpi_wait":{"v":NaN}}'), "the record is damaged (NaN is no JSON"),
     "nested": (make_row('{"mpi_wait":' + "[" * 60000), "the record is damaged"),
-    "several jobs": (None, "123 stands for 2 jobs (123_0, 123_1): ask for one of them"),
     "unknown job": (None, "sacct knows no job 123"),
 }
 
@@ -85,10 +84,7 @@ ABSENT = {
 @pytest.mark.parametrize("name", ABSENT)
 def test_why_there_is_no_report(report: Report, name: str) -> None:
     row, words = ABSENT[name]
-    rows = [row] if row else []
-    if name == "several jobs":
-        rows = [make_row(JobID="123_0"), make_row(JobID="123_1")]
-    assert words in refused(report("123", rows=rows, latest=2))
+    assert words in refused(report("123", rows=[row] if row else []))
 
 
 def test_a_job_that_has_just_ended(report: Report) -> None:

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* Starts the count. Called once there is a slot. Unwinds once here, because the first use loads a library. */
-void site_start(void);
+void callsite_start(void);
 
 /* Counts a wait in a call of that row, which came from the address caller and is still open. Keeps errno. */
-void site_add(uint32_t row, uintptr_t caller, uint64_t wait_ns);
+void callsite_add(uint32_t row, uintptr_t caller, uint64_t wait_ns);

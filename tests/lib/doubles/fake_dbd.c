@@ -4,12 +4,12 @@
  * after that. The file $MPIWAIT_TRIED gets a byte for each attempt to connect.
  */
 #include "spank/base/cleanup.h"
-#include "spank/store/account.h"
+#include "spank/store/dbd.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-struct account {
+struct dbd {
 	FILE *file;
 	bool failed;
 };
@@ -25,39 +25,39 @@ static void tried(void)
 	fclose(file);
 }
 
-int account_open(struct account **ret_account, struct error *error)
+int dbd_open(struct dbd **ret_dbd, struct error *error)
 {
 	const char *path = getenv("MPIWAIT_ACCOUNT");
-	struct account *account = calloc(1, sizeof(*account));
+	struct dbd *dbd = calloc(1, sizeof(*dbd));
 
 	tried();
-	if (account && path)
-		account->file = fopen(path, "a");
-	if (!account || !account->file) {
-		free(account);
-		return error_set(error, ACCOUNT_AWAY, "slurmdbd is away");
+	if (dbd && path)
+		dbd->file = fopen(path, "a");
+	if (!dbd || !dbd->file) {
+		free(dbd);
+		return error_set(error, DBD_AWAY, "slurmdbd is away");
 	}
-	*ret_account = account;
+	*ret_dbd = dbd;
 	return 0;
 }
 
-void account_close(struct account *account)
+void dbd_close(struct dbd *dbd)
 {
-	if (account)
-		fclose(account->file);
-	free(account);
+	if (dbd)
+		fclose(dbd->file);
+	free(dbd);
 }
 
-int account_store(struct account *account, const struct account_run *run, enum site_field field,
-                  const struct record *record, double joules, struct error *error)
+int dbd_store(struct dbd *dbd, const struct dbd_run *run, enum site_field field, const struct record *record,
+              double joules, struct error *error)
 {
 	const char *wrong = getenv("MPIWAIT_WRONG");
 
 	(void)field;
-	account->failed |= wrong && run->job_id >= strtoul(wrong, NULL, 10);
-	if (account->failed)
+	dbd->failed |= wrong && run->job_id >= strtoul(wrong, NULL, 10);
+	if (dbd->failed)
 		return error_set(error, -EPROTO, "slurmdbd does not take job %u", run->job_id);
-	if (fprintf(account->file, "[%u, %.17g, %s]\n", run->job_id, joules, record->line) < 0)
+	if (fprintf(dbd->file, "[%u, %.17g, %s]\n", run->job_id, joules, record->line) < 0)
 		return error_set(error, -EPROTO, "slurmdbd does not answer");
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * Counts waits by callsite. The contract stands in site.h.
+ * Counts waits by callsite. The contract stands in callsite.h.
  */
-#include "preload/wait/site.h"
+#include "preload/wait/callsite.h"
 
 #include <errno.h>
 #include <execinfo.h>
@@ -57,7 +57,7 @@ static uint16_t module_number(const struct module *module)
 }
 
 /* Fills a new entry. The module is written last: a reader that sees the module sees the rest of the entry too. */
-static void site_fill(struct mpiwait_site *site, uint32_t row, uintptr_t address)
+static void callsite_fill(struct mpiwait_site *site, uint32_t row, uintptr_t address)
 {
 	struct module module;
 	uint16_t number = 0;
@@ -71,7 +71,11 @@ static void site_fill(struct mpiwait_site *site, uint32_t row, uintptr_t address
 	__atomic_store_n(&site->module, number, __ATOMIC_RELEASE);
 }
 
-static struct mpiwait_site *site_at(uint32_t row, uintptr_t address)
+/*
+ * Returns the entry of a callsite, an MPI function (row) and the address behind its call. Claims a free entry for a new
+ * one; if the table is full, returns the entry that all others share.
+ */
+static struct mpiwait_site *callsite_at(uint32_t row, uintptr_t address)
 {
 	struct mpiwait_site *table = process.slot->sites.site;
 	uint64_t key = (uint64_t)address | (uint64_t)row << ROW_SHIFT;
@@ -82,7 +86,7 @@ static struct mpiwait_site *site_at(uint32_t row, uintptr_t address)
 
 		if (found == 0 && __atomic_compare_exchange_n(&table[at].key, &found, key, false, __ATOMIC_ACQ_REL,
 		                                              __ATOMIC_ACQUIRE)) {
-			site_fill(&table[at], row, address);
+			callsite_fill(&table[at], row, address);
 			return &table[at];
 		}
 		if (found == key)
@@ -92,7 +96,7 @@ static struct mpiwait_site *site_at(uint32_t row, uintptr_t address)
 }
 
 /* Returns the entry of the layer's caller, or the layer's own if the stack does not tell. */
-static struct mpiwait_site *site_above(struct mpiwait_site *site, uint32_t row, uintptr_t caller)
+static struct mpiwait_site *callsite_above(struct mpiwait_site *site, uint32_t row, uintptr_t caller)
 {
 	void *frame[FRAMES];
 	int frames = backtrace ? backtrace(frame, FRAMES) : 0, at = 0;
@@ -100,11 +104,11 @@ static struct mpiwait_site *site_above(struct mpiwait_site *site, uint32_t row, 
 	while (at < frames && (uintptr_t)frame[at] != caller)
 		at++;
 	for (at++; at < frames && site->layer; at++)
-		site = site_at(row, (uintptr_t)frame[at]);
+		site = callsite_at(row, (uintptr_t)frame[at]);
 	return site;
 }
 
-void site_start(void)
+void callsite_start(void)
 {
 	void *frame[FRAMES_OWN];
 
@@ -113,13 +117,13 @@ void site_start(void)
 	process.slot->has_sites = 1;
 }
 
-void site_add(uint32_t row, uintptr_t caller, uint64_t wait_ns)
+void callsite_add(uint32_t row, uintptr_t caller, uint64_t wait_ns)
 {
 	int saved = errno;
-	struct mpiwait_site *site = site_at(row, caller);
+	struct mpiwait_site *site = callsite_at(row, caller);
 
 	if (site->layer)
-		site = site_above(site, row, caller);
+		site = callsite_above(site, row, caller);
 	__atomic_fetch_add(&site->waits, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&site->wait_ns, wait_ns, __ATOMIC_RELAXED);
 	errno = saved;

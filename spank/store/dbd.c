@@ -1,4 +1,4 @@
-#include "spank/store/account.h"
+#include "spank/store/dbd.h"
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
@@ -34,7 +34,7 @@ static const size_t field_offsets[] = {
 
 #define FIELD_COUNT (sizeof(field_offsets) / sizeof(field_offsets[0]))
 
-struct account {
+struct dbd {
 	void *connection;
 	bool failed; /* slurmdbd failed once, and a transaction may be open: nothing more is stored */
 };
@@ -57,35 +57,35 @@ static void write_at_once(void)
 	}
 }
 
-int account_open(struct account **ret_account, struct error *error)
+int dbd_open(struct dbd **ret_dbd, struct error *error)
 {
 	static bool initialised;
-	struct account *account = calloc(1, sizeof(*account));
+	struct dbd *dbd = calloc(1, sizeof(*dbd));
 
-	if (!account)
+	if (!dbd)
 		return error_set(error, -ENOMEM, "out of memory");
 	if (!initialised)
 		slurm_init(NULL);
 	initialised = true;
 	errno = 0;
-	account->connection = slurmdb_connection_get(NULL);
-	if (!account->connection || errno) {
-		error_set(error, ACCOUNT_AWAY, "no connection to slurmdbd: %s", slurm_strerror(errno));
-		account_close(account);
-		return ACCOUNT_AWAY;
+	dbd->connection = slurmdb_connection_get(NULL);
+	if (!dbd->connection || errno) {
+		error_set(error, DBD_AWAY, "no connection to slurmdbd: %s", slurm_strerror(errno));
+		dbd_close(dbd);
+		return DBD_AWAY;
 	}
 	write_at_once();
-	*ret_account = account;
+	*ret_dbd = dbd;
 	return 0;
 }
 
-void account_close(struct account *account)
+void dbd_close(struct dbd *dbd)
 {
-	if (!account)
+	if (!dbd)
 		return;
-	if (account->connection)
-		slurmdb_connection_close(&account->connection);
-	free(account);
+	if (dbd->connection)
+		slurmdb_connection_close(&dbd->connection);
+	free(dbd);
 }
 
 static char **field_of(slurmdb_job_rec_t *job, size_t field)
@@ -93,7 +93,8 @@ static char **field_of(slurmdb_job_rec_t *job, size_t field)
 	return (char **)((char *)job + field_offsets[field]);
 }
 
-static int row_modify(struct account *account, struct query *query, size_t field, char *text, double joules,
+/* Has slurmdbd change the row's field and energy, but does not commit. Returns 0 or -EPROTO. */
+static int row_modify(struct dbd *dbd, struct query *query, size_t field, char *text, double joules,
                       struct error *error)
 {
 	slurmdb_job_rec_t change = {.derived_ec = NO_VAL}; /* slurmdbd would write any other value of derived_ec */
@@ -111,7 +112,7 @@ static int row_modify(struct account *account, struct query *query, size_t field
 	(void)joules;
 #endif
 	errno = 0;
-	changed = slurmdb_job_modify(account->connection, &query->condition, &change);
+	changed = slurmdb_job_modify(dbd->connection, &query->condition, &change);
 	if (!changed)
 		return error_set(error, -EPROTO, "slurmdbd did not modify the job: %s", slurm_strerror(errno));
 	count = slurm_list_count(changed);
@@ -119,13 +120,14 @@ static int row_modify(struct account *account, struct query *query, size_t field
 	return count == 1 ? 0 : error_set(error, -EPROTO, "slurmdbd modified %d rows instead of one", count);
 }
 
-static int row_commit(struct account *account, struct query *query, size_t field, const char *text, struct error *error)
+/* Commits, and reads the row again, since slurmdbd may have lost the change. Returns 0 or -EPROTO. */
+static int row_commit(struct dbd *dbd, struct query *query, size_t field, const char *text, struct error *error)
 {
 	__attribute__((cleanup(row_free))) struct row row = {0};
 
-	if (slurmdb_connection_commit(account->connection, 1) != SLURM_SUCCESS)
+	if (slurmdb_connection_commit(dbd->connection, 1) != SLURM_SUCCESS)
 		return error_set(error, -EPROTO, "slurmdbd did not commit: %s", slurm_strerror(errno));
-	if (row_again(account->connection, query, &row, error) == 1 && row.job && *field_of(row.job, field) &&
+	if (row_again(dbd->connection, query, &row, error) == 1 && row.job && *field_of(row.job, field) &&
 	    strcmp(*field_of(row.job, field), text) == 0)
 		return 0;
 	return error_set(error, -EPROTO, "slurmdbd accepted the record but returns the job without it");
@@ -147,17 +149,17 @@ static int field_choose(const struct row *row, size_t *field, const struct recor
 	return -EEXIST;
 }
 
-int account_store(struct account *account, const struct account_run *run, enum site_field field,
-                  const struct record *record, double joules, struct error *error)
+int dbd_store(struct dbd *dbd, const struct dbd_run *run, enum site_field field, const struct record *record,
+              double joules, struct error *error)
 {
 	__attribute__((cleanup(row_free))) struct row row = {0};
 	__attribute__((cleanup(query_free))) struct query query = {0};
 	cleanup_free char *text = NULL;
 	size_t chosen = field;
-	int result = account->failed ? error_set(error, -EPROTO, "nothing is stored after a failure")
-	                             : row_find(account->connection, run, &query, &row, error);
+	int result = dbd->failed ? error_set(error, -EPROTO, "nothing is stored after a failure")
+	                         : row_find(dbd->connection, run, &query, &row, error);
 
-	account->failed |= result == -EPROTO;
+	dbd->failed |= result == -EPROTO;
 	if (result)
 		return result;
 	result = field_choose(&row, &chosen, record, &text);
@@ -169,9 +171,9 @@ int account_store(struct account *account, const struct account_run *run, enum s
 	if (chosen != field)
 		log_info("job %" PRIu32 ": \"%s\" holds somebody else's text; the record goes into \"%s\"", run->job_id,
 		         field_names[field], field_names[chosen]);
-	result = row_modify(account, &query, chosen, text, joules, error);
+	result = row_modify(dbd, &query, chosen, text, joules, error);
 	if (!result)
-		result = row_commit(account, &query, chosen, text, error);
-	account->failed |= result != 0;
+		result = row_commit(dbd, &query, chosen, text, error);
+	dbd->failed |= result != 0;
 	return result;
 }

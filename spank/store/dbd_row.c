@@ -1,4 +1,4 @@
-#include "spank/store/account_row.h"
+#include "spank/store/dbd_row.h"
 
 #include "spank/store/nodelist.h"
 
@@ -45,8 +45,8 @@ static void *list_of(const void *item)
 /* Selects the job, or only that task of its array: the id of an array's job matches all of its tasks. */
 static void query_select(struct query *query, uint32_t array_job_id, uint32_t array_task_id)
 {
-	bool in_array = array_job_id != ACCOUNT_NONE && array_job_id != 0 && array_task_id != ACCOUNT_NONE &&
-	                array_task_id != NO_VAL;
+	bool in_array =
+	        array_job_id != DBD_NONE && array_job_id != 0 && array_task_id != DBD_NONE && array_task_id != NO_VAL;
 
 	query->selected.array_task_id = in_array ? array_task_id : NO_VAL;
 	query->selected.step_id.job_id = in_array ? array_job_id : query->run.job_id;
@@ -57,7 +57,7 @@ static void query_select(struct query *query, uint32_t array_job_id, uint32_t ar
  * returns all components of a heterogeneous job; NO_TRUNC, or a later end time reads as usage_end; NOTSET, or nothing
  * matches.
  */
-static void query_make(struct query *query, const struct account_run *run)
+static void query_make(struct query *query, const struct dbd_run *run)
 {
 	slurmdb_job_cond_t *condition = &query->condition;
 
@@ -107,7 +107,7 @@ static long long distance(time_t a, time_t b)
  * that does: it reaches to the run's end. Then a row with the run's node goes before one without, such as that of a run
  * that was cancelled before it had nodes. Then the row wins that began nearest to the run; of two as near, `job`.
  */
-static bool is_better(const slurmdb_job_rec_t *best, const slurmdb_job_rec_t *job, const struct account_run *run)
+static bool is_better(const slurmdb_job_rec_t *best, const slurmdb_job_rec_t *job, const struct dbd_run *run)
 {
 	bool best_resized = best->state & JOB_RESIZING, job_resized = job->state & JOB_RESIZING;
 	bool best_has_node = has_node(best, run->node), job_has_node = has_node(job, run->node);
@@ -120,22 +120,25 @@ static bool is_better(const slurmdb_job_rec_t *best, const slurmdb_job_rec_t *jo
 }
 
 /* A row that ends in the second in which the run began is an earlier run's, unless it began in that second too. */
-static bool fits(const struct account_run *run, const slurmdb_job_rec_t *job)
+static bool fits(const struct dbd_run *run, const slurmdb_job_rec_t *job)
 {
 	return job->start <= run->begun + 1 && (job->end == 0 || job->end > run->begun || job->start + 1 >= run->begun);
 }
 
-static bool is_over(const struct account_run *run)
+/* Returns true if the run has ended so long ago that slurmdbd must know of it. */
+static bool is_over(const struct dbd_run *run)
 {
 	return run->end + OVER_S < time(NULL);
 }
 
-static bool lasted(const struct account_run *run, const slurmdb_job_rec_t *job)
+/* Returns true if the run is over for long and the row lasted as long as the run. */
+static bool lasted(const struct dbd_run *run, const slurmdb_job_rec_t *job)
 {
 	return job->end > 0 && is_over(run) && distance(job->end - job->start, run->end - run->begun) <= TOLERANCE_S;
 }
 
-static bool is_believed(const struct account_run *run, enum belief belief, const slurmdb_job_rec_t *job)
+/* Returns true if the row fulfils that condition. */
+static bool is_believed(const struct dbd_run *run, enum belief belief, const slurmdb_job_rec_t *job)
 {
 	if (job->jobid != run->job_id)
 		return false;
@@ -148,7 +151,7 @@ static bool is_believed(const struct account_run *run, enum belief belief, const
  */
 static int rows_get(void *connection, struct query *query, enum belief belief, struct row *ret_row, struct error *error)
 {
-	const struct account_run *run = &query->run;
+	const struct dbd_run *run = &query->run;
 	slurmdb_job_rec_t *job, *best = NULL;
 	void *jobs, *iterator;
 	int count;
@@ -211,7 +214,7 @@ static int row_narrow(void *connection, struct query *query, struct row *row, st
 /* Searches the windows for the run's row. Returns how many rows the last query selects, or -EPROTO. */
 static int rows_search(void *connection, struct query *query, struct row *ret_row, struct error *error)
 {
-	const struct account_run *run = &query->run;
+	const struct dbd_run *run = &query->run;
 	int count = 0;
 
 	ret_row->found = 0;
@@ -227,7 +230,7 @@ static int rows_search(void *connection, struct query *query, struct row *ret_ro
 	return count;
 }
 
-int row_find(void *connection, const struct account_run *run, struct query *ret_query, struct row *ret_row,
+int row_find(void *connection, const struct dbd_run *run, struct query *ret_query, struct row *ret_row,
              struct error *error)
 {
 	int count;
@@ -244,6 +247,6 @@ int row_find(void *connection, const struct account_run *run, struct query *ret_
 		return count;
 	if (ret_row->found == 0 || ret_row->job->end == 0 || (ret_row->job->state & JOB_RESIZING) ||
 	    !has_node(ret_row->job, run->node))
-		return ACCOUNT_NOT_YET;
+		return DBD_NOT_YET;
 	return count == 1 ? 0 : row_narrow(connection, ret_query, ret_row, error);
 }

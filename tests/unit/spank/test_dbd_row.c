@@ -3,7 +3,7 @@
  * differ. slurmdb_jobs_get is this file's, and selects as slurmdbd's MySQL plugin does. Each case holds for the rows in
  * either order, and the query that is left must select the row alone.
  */
-#include "spank/store/account_row.h"
+#include "spank/store/dbd_row.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define LONG_AGO INT64_C(1700000000) /* all times of a case are from there on */
 #define ROWS_MAX 80
 #define NO_ARRAY 0, NO_VAL
-#define NO_TASK  ACCOUNT_NONE, ACCOUNT_NONE
+#define NO_TASK  DBD_NONE, DBD_NONE
 #define NOT_YET  "not yet"
 #define SEVERAL  "several"
 
@@ -334,9 +334,9 @@ static const struct test_case tie = {"as near as each other",
                                      {7, NO_TASK, 31, 60, 32, "c1"},
                                      "second"};
 
-static struct account_run run_of(const struct known_run *run)
+static struct dbd_run run_of(const struct known_run *run)
 {
-	return (struct account_run){
+	return (struct dbd_run){
 	        .cluster = "test",
 	        .job_id = run->job_id,
 	        .array_job_id = run->array_job_id,
@@ -354,7 +354,7 @@ static const char *result_name(int result, const struct row *row)
 
 	if (result == 0)
 		return row->job->admin_comment;
-	if (result == ACCOUNT_NOT_YET)
+	if (result == DBD_NOT_YET)
 		return NOT_YET;
 	snprintf(text, sizeof(text), "%d", result);
 	return result == -EEXIST ? SEVERAL : text;
@@ -362,7 +362,7 @@ static const char *result_name(int result, const struct row *row)
 
 static void case_check(const struct test_case *test)
 {
-	struct account_run run = run_of(&test->run);
+	struct dbd_run run = run_of(&test->run);
 	struct query query = {.selected.array_task_id = 0};
 	struct row row = {0};
 	struct error error = {0};
@@ -432,7 +432,7 @@ static void resized(int times, const char *found)
 
 static void test_no_answer(void)
 {
-	struct account_run run;
+	struct dbd_run run;
 	struct query query = {.selected.array_task_id = 0};
 	struct row row = {0};
 	struct error error = {0};
