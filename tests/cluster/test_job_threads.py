@@ -1,4 +1,4 @@
-"""MPI with OpenMP: threads are no ranks, and a wait of theirs rests as far as the MPI library's locks allow."""
+"""MPI with OpenMP: threads are no ranks, and a wait of theirs sleeps as far as the MPI library's locks allow."""
 
 from __future__ import annotations
 

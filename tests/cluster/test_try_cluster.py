@@ -28,7 +28,7 @@ def shown(cluster: Cluster, state: str, *words: str) -> str:
 
 
 def test_a_late_sender_rests_under_nap(cluster: Cluster) -> None:
-    """A rank that waits for tenths of a second again and again: in three pairs, it rests under nap. How much CPU time
+    """A rank that waits for tenths of a second again and again: in three pairs, it sleeps under nap. How much CPU time
     that saves is this machine's, and decides nothing; nor do the energies, which are simulated, and are called so."""
     argv = ["--rounds", "3", "--", "srun", "-n2", f"{jobs.PROGRAMS}/late_sender", "150", "8"]
     job = submitted(cluster, "late.json", argv)

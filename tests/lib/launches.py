@@ -14,7 +14,7 @@ from tests.lib.libraries import LIBRARY, MEMORY, Mpi, absence, execute
 
 OWN = ("LD_PRELOAD", "MPI_WAIT_CONFIG", "MPI_WAIT_POLICY")
 NAP = segment_tool.NAP
-RESTS = ("umwait", "mwaitx", "nap", "event")  # rungs in which the rank is off its core, or the core rests
+SLEEPS = ("umwait", "mwaitx", "nap", "event")  # rungs in which the rank is off its core, or the core sleeps
 WAIT_MS = 30000
 """The longest absence of rank 0 if rank 1 does not sleep. Rank 1 sleeps earlier even on a very busy machine."""
 
@@ -28,13 +28,13 @@ class Absence:
     """How rank 0's absence ends, by the rules of absence.h. In the calls that `spins` names, the absence lasts 50
     ms."""
 
-    rests: int = 3
-    rungs: tuple[str, ...] = RESTS
+    sleeps: int = 3
+    rungs: tuple[str, ...] = SLEEPS
     asleep: bool = False
     spins: tuple[str, ...] = ()
 
     def variables(self) -> dict[str, str]:
-        found = {"LATE_RESTS": str(self.rests), "LATE_RUNGS": rungs_mask(self.rungs),
+        found = {"LATE_SLEEPS": str(self.sleeps), "LATE_RUNGS": rungs_mask(self.rungs),
                  "LATE_SPINS": ",".join(self.spins)}
         return {**found, "LATE_ASLEEP": "1"} if self.asleep else found
 
@@ -45,7 +45,7 @@ class Seen:
     "r"."""
 
     shares: list[float | None]
-    rests: list[int]
+    sleeps: list[int]
     ends: str
     result: str
 

@@ -13,7 +13,7 @@ from tests.lib.launches import NAP, WAIT_MS, Absence, Launched, Seen, late_launc
 from tests.lib.libraries import BY_NAME, HOOKED, LIBRARY, Mpi, Unavailable, program
 
 REPETITIONS = 2
-RESTED = {"n", "s"}
+SLEPT = {"n", "s"}
 OPENMPI = BY_NAME["openmpi"]
 BY_HOOKED = {mpi.name: mpi for mpi in HOOKED}
 EVENT = "rungs=pause+nap+event;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
@@ -66,7 +66,7 @@ def launched(mpi: Mpi, command: list, config: str | None = NAP, *, options: tupl
 
 def late(mpi: Mpi, *functions: str, binding: str = "C", config: str | None = NAP, repetitions: int = REPETITIONS,
          ends: Absence | None = None, options: tuple[str, ...] = (), preload: str | None = None) -> Launched:
-    """Each of these functions, to which rank 0 comes once rank 1 has rested. Without config it comes 1 ms late."""
+    """Each of these functions, to which rank 0 comes once rank 1 has slept. Without config it comes 1 ms late."""
     ends = ends or Absence(spins=SPINS.get(mpi.name, ()))
     arguments = [str(WAIT_MS if config else 1), str(repetitions), *functions]
     variables = {**napping(config), "LD_PRELOAD": preload or str(LIBRARY)} if config else {}
@@ -88,9 +88,9 @@ def results(seen: dict[str, Seen]) -> dict[str, str]:
     return {name: each.result for name, each in seen.items()}
 
 
-def restless(seen: dict[str, Seen], functions: tuple[str, ...]) -> dict[str, Seen]:
-    """Those of the functions in which a wait had no rest."""
-    return {name: seen[name] for name in functions if not set(seen[name].ends) <= RESTED or min(seen[name].rests) < 1}
+def sleepless(seen: dict[str, Seen], functions: tuple[str, ...]) -> dict[str, Seen]:
+    """Those of the functions in which a wait had no sleep."""
+    return {name: seen[name] for name in functions if not set(seen[name].ends) <= SLEPT or min(seen[name].sleeps) < 1}
 
 
 def flags_of(done: Launched) -> list[int]:

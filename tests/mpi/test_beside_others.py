@@ -80,7 +80,7 @@ def test_ranks_that_share_cores_give_them_away(ranks: int, cores: int, words: tu
 
 
 def test_an_unbalanced_job() -> None:
-    """The rank that has less to do rests, and the results are the same to the bit."""
+    """The rank that has less to do sleeps, and the results are the same to the bit."""
     outputs = set()
     for config in (None, NAP, "rungs=none;profile=1"):
         done = launched(OPENMPI, [built(OPENMPI, "unbalanced"), "10", "10", "1"], config)

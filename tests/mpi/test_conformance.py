@@ -58,8 +58,8 @@ def test_a_library_that_is_not_at_work_is_noticed(make) -> None:
     verdict = play.row_play(make("echo same"), play.References(True))
     assert verdict.problems == ["0 of 2 ranks had the library"]
     idle = Work(2, 7, 0.5, {"pause": 900, "yield": 1})
-    assert idle.problem("nap", 2) == "7 waits of 0.500 s in all, and none rested"
-    assert Work(2, 7, 0.001, {"pause": 900}).problem("nap", 2) == "7 waits of 0.001 s in all, and none rested"
+    assert idle.problem("nap", 2) == "7 waits of 0.500 s in all, and none slept"
+    assert Work(2, 7, 0.001, {"pause": 900}).problem("nap", 2) == "7 waits of 0.001 s in all, and none slept"
     assert Work(2, 7, 0.5, {"nap": 900}).problem("nap", 2) == Work(2, 7, 0.5).problem("profile", 2) == ""
     assert Work(2).problem("profile", 2) == "no rank waited"
 
@@ -115,14 +115,14 @@ def test_a_good_program_is_equal_and_rests(policy: str) -> None:
     """Though none of its own waits need be long enough for it: its steps are of a microsecond."""
     verdict = play.row_play(play.Row(unbalanced("3 0.001 0.001"), MPIS[0], policy), play.References(True))
     assert verdict.problems == [] and verdict.compared and verdict.work.ranks == 2
-    assert verdict.work.rested(policy) or policy == "profile"
+    assert verdict.work.slept(policy) or policy == "profile"
 
 
 def test_a_library_that_never_rests_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "HELD_S", 1)
-    monkeypatch.setitem(work.RESTS, "profile", ("nap",))
+    monkeypatch.setitem(work.SLEEPS, "profile", ("nap",))
     verdict = play.row_play(play.Row(unbalanced("3 5 1"), MPIS[0], "profile"), play.References(True))
-    assert len(verdict.problems) == 1 and verdict.problems[0].endswith("none rested")
+    assert len(verdict.problems) == 1 and verdict.problems[0].endswith("none slept")
 
 
 def test_lines_are_kept_and_cut() -> None:
@@ -158,8 +158,8 @@ def test_every_program_has_its_packages_and_a_name_of_its_own() -> None:
 
 def test_the_results_name_failures_and_what_was_not_tried(tmp_path: Path) -> None:
     where = ("netpipe", "openmpi")
-    results.keep(results.Row(*where, "nap", compared=17, left_out=2, rests=1), tmp_path)
-    results.keep(results.Row(*where, "nap", compared=17, left_out=2, rests=1234), tmp_path)
+    results.keep(results.Row(*where, "nap", compared=17, left_out=2, sleeps=1), tmp_path)
+    results.keep(results.Row(*where, "nap", compared=17, left_out=2, sleeps=1234), tmp_path)
     results.keep(results.Row(*where, "yield", ["stdout, line 1: 'a' instead of 'b'"]), tmp_path)
     results.keep(results.Row(*where, "event", skipped="there is no such thing"), tmp_path)
     results.write(tmp_path / "RESULTS.md", tmp_path)
@@ -171,8 +171,8 @@ def test_the_results_name_failures_and_what_was_not_tried(tmp_path: Path) -> Non
 
 
 def test_the_results_say_of_which_rows_the_data_is_compared(tmp_path: Path) -> None:
-    rows = [results.Row("lammps-melt", "openmpi", "nap", rests=1), results.Row("imb-rma", "intel", "nap", rests=1),
-            results.Row("imb-nbc", "intel", "nap", rests=1)]
+    rows = [results.Row("lammps-melt", "openmpi", "nap", sleeps=1), results.Row("imb-rma", "intel", "nap", sleeps=1),
+            results.Row("imb-nbc", "intel", "nap", sleeps=1)]
     for row in rows:
         results.keep(row, tmp_path)
     results.write(tmp_path / "RESULTS.md", tmp_path)

@@ -17,8 +17,8 @@ from tests.mpi.playing import (
     flags_of,
     late,
     launched,
-    restless,
     results,
+    sleepless,
 )
 
 NO_EVENT = 32
@@ -28,7 +28,7 @@ WAKES = 10000
 TRIED = 8  # waits, of which one tries whether a message wakes it, until that is proven
 OB1 = ("--mca", "pml", "ob1")
 MESSAGES = ("Recv", "Ssend", "Sendrecv", "Waitall", "Waitany", "Probe", "Barrier", "Bcast", "Alltoall", "Allreduce")
-ASLEEP = Absence(rests=10**9, asleep=True)
+ASLEEP = Absence(sleeps=10**9, asleep=True)
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"not built: {LIBRARY}")
 
 
@@ -49,9 +49,9 @@ def test_every_message_wakes_and_gives_the_same(mpi: Mpi) -> None:
     whether messages wake at all, after a while. Open MPI 5 has a newer UCX, with parameters that older ones lack.
     """
     proven = late(mpi, "Recv", *MESSAGES[1:], config=EVENT, repetitions=2 * TRIED, options=ucx(mpi),
-                  ends=Absence(rests=20, asleep=True))
+                  ends=Absence(sleeps=20, asleep=True))
     assert results(proven.seen()) == expected(MESSAGES, repetitions=2 * TRIED)
-    assert restless(proven.seen(), MESSAGES) == {}
+    assert sleepless(proven.seen(), MESSAGES) == {}
     for name in MESSAGES[1:]:
         assert proven.seen()[name].ends[-1] == "s", name
     flags, (_, lane) = flags_of(proven), lanes(proven)
@@ -80,9 +80,9 @@ def test_where_nothing_wakes_it_naps_and_says_so(pml: tuple[str, ...], more: dic
     for name, value in more.items():
         monkeypatch.setenv(name, value)
     done = late(OPENMPI, "Recv", config=EVENT, options=pml)
-    assert all(flag & NO_EVENT for flag in flags_of(done)) and restless(done.seen(), ("Recv",)) == {}
+    assert all(flag & NO_EVENT for flag in flags_of(done)) and sleepless(done.seen(), ("Recv",)) == {}
     assert all("event" not in lane["naps"] and lane["event_wakes"] == 0 for lane in lanes(done))
-    assert lanes(done)[1]["naps"]["nap"] >= sum(done.seen()["Recv"].rests)
+    assert lanes(done)[1]["naps"]["nap"] >= sum(done.seen()["Recv"].sleeps)
     assert "UCX" not in done.output + done.errors
 
 
@@ -98,7 +98,7 @@ def test_where_wake_ups_are_lost_it_naps_and_says_so() -> None:
     """The first few waits show it: no sleep is longer than the budget before it is trusted. This one leaves room for a
     busy machine, on which a nap that ends too late is not taken again for a while."""
     roomy = EVENT.replace("absolute_ns=0;max_ns=100000", "absolute_ns=2000000;max_ns=2000000")
-    done = late(OPENMPI, "Recv", config=roomy, repetitions=12 * TRIED, options=UCX, ends=Absence(rests=1),
+    done = late(OPENMPI, "Recv", config=roomy, repetitions=12 * TRIED, options=UCX, ends=Absence(sleeps=1),
                 preload=f"{LIBRARY}:{BUILD / 'tests/lib/doubles/libucx-deaf.so'}")
     lane = lanes(done)[1]
     assert flags_of(done)[1] & NO_EVENT and lane["event_lost"] == LOST_MOST and lane["event_wakes"] == 0

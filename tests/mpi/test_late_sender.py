@@ -23,34 +23,34 @@ TOOL = ROOT / "contrib/late-sender"
 NO_RESTART = BUILD / "tests/lib/doubles/libmpiwait-no-restart.so"
 CALLS = ("recv", "send", "wait", "allreduce", "bcast", "barrier", "pingpong")
 COUNT = 15
-RESTS_BEFORE = 50  # naps are as long as they get by then
-RESTS_IN_TRANSFER = 4  # the one under way, and a few: 1 to 3 were seen, and without the restart 128 and 240
+SLEEPS_BEFORE = 50  # naps are as long as they get by then
+SLEEPS_IN_TRANSFER = 4  # the one under way, and a few: 1 to 3 were seen, and without the restart 128 and 240
 TRANSFERS = [pytest.param("mpich-5", "allreduce", 1 << 20, (), id="Allreduce of 1 MiB, MPICH 5"),
              pytest.param("openmpi", "send", 32 << 20, ("--mca", "btl_vader_single_copy_mechanism", "none"),
                           id="Send of 32 MiB, Open MPI without CMA")]
 pytestmark = pytest.mark.skipif(not FLAT.exists(), reason=f"not built: {FLAT}")
 
 
-def rests_in(library: Path, policy: str, mpi: Mpi, call: str, size: int, options: tuple[str, ...]) -> list[int]:
+def sleeps_in(library: Path, policy: str, mpi: Mpi, call: str, size: int, options: tuple[str, ...]) -> list[int]:
     """
-    How often a rank rests while a message comes, after a wait in which it rested: of each transfer. With a real-time
+    How often a rank sleeps while a message comes, after a wait in which it slept: of each transfer. With a real-time
     priority, since a partner whose core somebody else has is waited for rightly.
     """
     if not (alone := emulation.undisturbed()):
         pytest.skip("no real-time priority")
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder, locked("undisturbed"):
         done = launched(mpi, [built(mpi, "transfer"), call, size, COUNT], policy, options=options,
-                        prefix=alone, preload=str(library), ends=Absence(rests=RESTS_BEFORE), folder=folder)
+                        prefix=alone, preload=str(library), ends=Absence(sleeps=SLEEPS_BEFORE), folder=folder)
     rows = [line.split() for line in done.output.splitlines() if line.split()[0] != "sum"]
-    assert len(rows) == COUNT and all(end == "n" and int(before) >= RESTS_BEFORE for end, before, _ in rows)
-    print(f"{library.name}, {mpi.name}: rests in transfers", [int(after) for _, _, after in rows])
+    assert len(rows) == COUNT and all(end == "n" and int(before) >= SLEEPS_BEFORE for end, before, _ in rows)
+    print(f"{library.name}, {mpi.name}: sleeps in transfers", [int(after) for _, _, after in rows])
     return [int(after) for _, _, after in rows]
 
 
-def undisturbed(rests: list[int]) -> int:
+def undisturbed(sleeps: list[int]) -> int:
     """The most of a third of them. Where the machine takes a core away, which real-time ranks lose for 50 ms of each
-    second too, the other rank waits, and rests: nothing makes it rest less."""
-    return sorted(rests)[len(rests) // 3]
+    second too, the other rank waits, and sleeps: nothing makes it sleep less."""
+    return sorted(sleeps)[len(sleeps) // 3]
 
 
 @pytest.mark.parametrize(("name", "call", "size", "options"), TRANSFERS)
@@ -61,9 +61,9 @@ def test_a_transfer_after_a_long_wait_is_not_napped_through(name: str, call: str
     ladder = re.sub(";slowdown_ppm=[0-9]+", "", forecasts)
     assert ladder != forecasts
     for policy in (forecasts, ladder):
-        assert undisturbed(rests_in(LIBRARY, policy, mpi, call, size, options)) <= RESTS_IN_TRANSFER
-    napped_through = sorted(rests_in(NO_RESTART, ladder, mpi, call, size, options))[-COUNT // 3]
-    assert napped_through > 10 * RESTS_IN_TRANSFER, "a third of them is"
+        assert undisturbed(sleeps_in(LIBRARY, policy, mpi, call, size, options)) <= SLEEPS_IN_TRANSFER
+    napped_through = sorted(sleeps_in(NO_RESTART, ladder, mpi, call, size, options))[-COUNT // 3]
+    assert napped_through > 10 * SLEEPS_IN_TRANSFER, "a third of them is"
 
 
 def tool(*more: str, launcher: str = "false") -> subprocess.CompletedProcess:

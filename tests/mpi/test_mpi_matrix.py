@@ -53,7 +53,7 @@ def test_coverage_names_what_there_is() -> None:
                 assert set(entry.get(key, ())) <= names
 
 
-@pytest.mark.parametrize(("cell", "rests", "ends", "fine"), [
+@pytest.mark.parametrize(("cell", "sleeps", "ends", "fine"), [
     (("Recv", "openmpi", "C"), [3, 5], "nn", True),
     (("Recv", "openmpi", "C"), [3, 0], "nt", False),
     (("Recv", "openmpi", "C"), [0, 0], "tt", False),
@@ -64,8 +64,8 @@ def test_coverage_names_what_there_is() -> None:
     (("File_sync", "mpich", "C"), [3, 0], "nr", False),
     (("Comm_spawn", "openmpi-5", "C"), [0, 0], "tt", True),
 ])
-def test_a_cell_is_judged_by_what_is_listed(cell: play.Cell, rests: list[int], ends: str, fine: bool) -> None:
-    assert (play.cell_problem(cell, Seen([0.5] * len(rests), rests, ends, "0")) == "") == fine
+def test_a_cell_is_judged_by_what_is_listed(cell: play.Cell, sleeps: list[int], ends: str, fine: bool) -> None:
+    assert (play.cell_problem(cell, Seen([0.5] * len(sleeps), sleeps, ends, "0")) == "") == fine
 
 
 @pytest.mark.parametrize(("cell", "shares", "fine"), [
@@ -84,7 +84,7 @@ def row_of(policy: str, *functions: str) -> plan.Row:
 
 
 def test_a_policy_that_spins_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(play.RUNGS, "profile", play.RESTS)
+    monkeypatch.setitem(play.RUNGS, "profile", play.SLEEPS)
     monkeypatch.setattr(play, "RESTED_MS", 300)
     report = play.Report()
     play.row_play(row_of("profile", "Recv"), play.References(2), report)

@@ -162,14 +162,14 @@ def _umwait(host: Host, flags: set[str]) -> Finding:
         return warn(
             "waitpkg (Intel)",
             f"there, C0.1 only, at most {limit} ticks",
-            "a waiting core rests less deeply than it could",
+            "a waiting core sleeps less deeply than it could",
             f"echo 1 > {UMWAIT_CONTROL}/enable_c02 (at every boot)",
         )
     if 0 < limit < UMWAIT_SHORT:
         return warn(
             "waitpkg (Intel)",
             f"there, C0.2 allowed, at most {limit} ticks",
-            "the kernel wakes a waiting core so often that it hardly rests",
+            "the kernel wakes a waiting core so often that it hardly sleeps",
             f"echo 100000 > {UMWAIT_CONTROL}/max_time, the kernel's default (at every boot)",
         )
     return ok("waitpkg (Intel)", f"there, C0.2 allowed, at most {limit} ticks")

@@ -130,7 +130,7 @@ def _pasted(record: Record, value: str) -> str:
 
 
 def _napping(record: Record) -> str:
-    """Returns the job's policy, or nap in place of one under which no rank rests."""
+    """Returns the job's policy, or nap in place of one under which no rank sleeps."""
     return "nap" if record.policy.used in MEASURE_ONLY else record.policy.asked
 
 
@@ -352,11 +352,11 @@ def _of_short_naps(record: Record, wait: Wait) -> Advice | None:
         tried = (record.policy.asked, record.policy.used)
         if any(name in (*FINE_RUNGS, "auto") for name in tried):
             return None
-        return Advice(f"A wait lasts {duration(mean)} on average, short for a nap: umwait and mwaitx rest in such "
+        return Advice(f"A wait lasts {duration(mean)} on average, short for a nap: umwait and mwaitx sleep in such "
                       "waits, where the processor has them, and auto uses what it has.",
                       _pasted(record, "auto"), POLICIES)
-    return _with_key(record, _slowdown(wait, 2.0), "Much of the waiting was polled: a larger slowdown= lets ranks rest "
-                     "earlier, and wake later.")
+    return _with_key(record, _slowdown(wait, 2.0), "Much of the waiting was polled: a larger slowdown= lets ranks "
+                     "sleep earlier, and wake later.")
 
 
 def _is_late(record: Record, wait: Wait) -> bool:
@@ -414,7 +414,7 @@ def _of_the_policy(record: Record, wait: Wait, share: float) -> Advice | None:
     if 2 * passed > wait.ranks:
         return None  # no policy reaches these ranks, as a note on the figures says
     if record.policy.used in MEASURE_ONLY:
-        return Advice(f"nap (or auto) fits: it rests cores in waits, and the ranks wait {waited} of their time.",
+        return Advice(f"nap (or auto) fits: cores sleep in waits, and the ranks wait {waited} of their time.",
                       _pasted(record, "nap"), POLICIES)
     return _of_what_fits(record, wait)
 
@@ -425,7 +425,7 @@ def _of_the_loops(record: Record, wait: Wait) -> Iterator[Advice]:
     asked = sum(max(0.0, call.time - call.wait) for call in wait.profile if call.name in ASKING)
     if time and asked / time >= ASKED:
         yield _with_key(record, "polls=on", f"{percent(min(1.0, asked / time))} of the ranks' time went into loops "
-                        "that only test and probe: polls=on rests in them.")
+                        "that only test and probe: polls=on lets ranks sleep in them.")
 
 
 def _of_the_threads(record: Record, wait: Wait) -> Iterator[Advice]:

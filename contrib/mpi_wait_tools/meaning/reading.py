@@ -312,7 +312,7 @@ def _service_notes(wait: Wait) -> list[str]:
     for call in wait.spun[:SPUN_SHOWN]:
         found.append(
             f"{call.name} kept the CPU busy for {duration(call.cpu)}: "
-            "this MPI made no idle call there, in which a rank could rest."
+            "this MPI made no idle call there, in which a rank could sleep."
         )
     return found
 

@@ -20,8 +20,8 @@ from .wait import NAME, STEP, Wait, read_wait
 
 REASONS = {
     "lost": (
-        "{n} MPI rank rested, but is not counted: the descriptors of the step's memory were closed, in the task too.",
-        "{n} MPI ranks rested, but are not counted: the descriptors of the step's memory were closed, in the task too.",
+        "{n} MPI rank slept, but is not counted: the descriptors of the step's memory were closed, in the task too.",
+        "{n} MPI ranks slept, but are not counted: the descriptors of the step's memory were closed, in the task too.",
     ),
     "unreached": (
         "{n} process ran MPI past the library: it finds MPI's functions in that library's own handle, as Julia and "
@@ -42,8 +42,8 @@ REASONS = {
         "{n} tasks ran a setuid program, or one with capabilities: nothing is preloaded into it.",
     ),
     "unfit": (
-        "{n} MPI rank rested, but is not counted: its library is of another release than the plugin on its node.",
-        "{n} MPI ranks rested, but are not counted: their library is of another release than the plugin on their node.",
+        "{n} MPI rank slept, but is not counted: its library is of another release than the plugin on its node.",
+        "{n} MPI ranks slept, but are not counted: their library is of another release than the plugin on their node.",
     ),
 }
 """For each reason in the record: the sentence for one process, and that for several."""

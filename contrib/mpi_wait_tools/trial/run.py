@@ -98,7 +98,7 @@ def _policy_file(preload: Preload, name: str) -> dict[str, Any]:
     except (OSError, ValueError):
         raise Refusal(f"there is no policy '{safe(name)}' in {preload.policies}") from None
     if not isinstance(policy, dict) or not policy.get("rungs"):
-        raise Refusal(f"'{safe(name)}' is no policy that rests, or Slurm chooses one on the nodes: with another "
+        raise Refusal(f"'{safe(name)}' is no policy that sleeps, or Slurm chooses one on the nodes: with another "
                       "launcher name one that does, nap")
     return policy
 

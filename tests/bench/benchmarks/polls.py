@@ -44,7 +44,7 @@ def play(mpi: Mpi, variant: Variant, short: bool) -> list[Sample]:
     return samples
 
 
-def resting(mpi: Mpi) -> Variant:
+def sleeping(mpi: Mpi) -> Variant:
     nap = variants.policy(mpi, "nap")
     return Variant(ON, nap.options, {**nap.variables, "MPI_WAIT_CONFIG": nap.variables["MPI_WAIT_CONFIG"] + ";polls=1"})
 
@@ -53,7 +53,7 @@ def cells(plan: Plan) -> list[Cell]:
     names = MPI_NAMES[:1] if plan.short else MPI_NAMES
     return [Cell(mpi.name, variant.name, partial(play, mpi, variant, plan.short))
             for mpi in variants.available(names, "asks", plan.measured.unavailable)
-            for variant in (variants.bare(mpi), *variants.policy_variants(mpi, ("nap",)), resting(mpi))]
+            for variant in (variants.bare(mpi), *variants.policy_variants(mpi, ("nap",)), sleeping(mpi))]
 
 
 def used(measured: Measured, delay_us: float) -> dict[str, float | None]:

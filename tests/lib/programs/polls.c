@@ -3,9 +3,9 @@
  * prints the polls per second, how often the polling and the blocked thread slept, and the blocked call's result.
  * Without a blocked thread the second number counts the yields of the polling thread.
  *
- *     polls POLLS RESTS CALL...
+ *     polls POLLS SLEEPS CALL...
  *
- * The thread polls POLLS times, and on until the blocked thread has slept RESTS times or, with RESTS -1, until the
+ * The thread polls POLLS times, and on until the blocked thread has slept SLEEPS times or, with SLEEPS -1, until the
  * process could not nap under the runtime's lock: for GIVE_UP_S at most. CALL is Recv, Allreduce, Waitany, or none: no
  * blocked thread, and Test too.
  */
@@ -54,18 +54,18 @@ static void *receive(void *argument)
 	return NULL;
 }
 
-static int has_rested(long rests, int lane)
+static int has_slept(long sleeps, int lane)
 {
-	return rests < 0 ? absence_is_locked() : absence_rests(lane) >= rests;
+	return sleeps < 0 ? absence_is_locked() : absence_sleeps(lane) >= sleeps;
 }
 
-static double polls_do(long least, long rests, int lane)
+static double polls_do(long least, long sleeps, int lane)
 {
 	double began = now_s();
 	long polls = 0;
 	int there;
 
-	while (polls < least || (!has_rested(rests, lane) && now_s() - began < GIVE_UP_S)) {
+	while (polls < least || (!has_slept(sleeps, lane) && now_s() - began < GIVE_UP_S)) {
 		MPI_Iprobe(0, POLL_TAG, WORLD, &there, MPI_STATUS_IGNORE);
 		polls++;
 	}
@@ -84,16 +84,16 @@ static double polls_do_alone(long least, MPI_Request *request)
 	return (double)least / (now_s() - began);
 }
 
-static void poll_beside(long least, long rests)
+static void poll_beside(long least, long sleeps)
 {
 	int word = 0, lane = lanes++;
-	long before = absence_rests(0);
+	long before = absence_sleeps(0);
 	pthread_t thread;
 	double rate;
 
 	pthread_create(&thread, NULL, receive, &word);
-	rate = polls_do(least, rests, lane);
-	printf("%s %.0f %ld %ld", blocked_in, rate, absence_rests(0) - before, absence_rests(lane));
+	rate = polls_do(least, sleeps, lane);
+	printf("%s %.0f %ld %ld", blocked_in, rate, absence_sleeps(0) - before, absence_sleeps(lane));
 	MPI_Send(&word, 1, MPI_INT, 0, GO_TAG, WORLD);
 	pthread_join(thread, NULL);
 	printf(" %d\n", word);
@@ -101,14 +101,14 @@ static void poll_beside(long least, long rests)
 
 static void poll_alone(long least)
 {
-	long rests = absence_rests(0), yields = absence_yields();
+	long sleeps = absence_sleeps(0), yields = absence_yields();
 	MPI_Request request;
 	int word = 0;
 	double rate;
 
 	MPI_Irecv(&word, 1, MPI_INT, 0, POLL_TAG, WORLD, &request);
 	rate = polls_do_alone(least, &request);
-	printf("%s %.0f %ld %ld", blocked_in, rate, absence_rests(0) - rests, absence_yields() - yields);
+	printf("%s %.0f %ld %ld", blocked_in, rate, absence_sleeps(0) - sleeps, absence_yields() - yields);
 	MPI_Send(&rank, 1, MPI_INT, 0, GO_TAG, WORLD);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 	printf(" %d\n", word);

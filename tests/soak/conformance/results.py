@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.lib.libraries import BUILD, MPIS
 from tests.lib.results import section_replace
 from tests.soak.conformance.programs import PROGRAMS
-from tests.soak.conformance.work import RESTS
+from tests.soak.conformance.work import SLEEPS
 from tests.soak.mpi_matrix.results import processor
 
 FIGURES = BUILD / "conformance"
@@ -27,12 +27,12 @@ one checkout.
 
 Each program runs a few times without the library, and then once under each policy. `=` says that its exit status, its
 output and its files were the same to the bit, but for times and dates; the number behind it is how often its ranks
-rested, summed (`nap`: naps, `yield`: the core given away, `event`: sleeps and naps, and so on), of `profile` how often
-a call waited. Rank 0 is held at its start until another rank waits for it and rests, so that every launch has a wait
-that must rest: one in which no rank rested is a failure. `event` ran over UCX under Open MPI 4.1, beside a reference
+slept, summed (`nap`: naps, `yield`: the core given away, `event`: sleeps and naps, and so on), of `profile` how often
+a call waited. Rank 0 is held at its start until another rank waits for it and sleeps, so that every launch has a wait
+that must sleep: one in which no rank slept is a failure. `event` ran over UCX under Open MPI 4.1, beside a reference
 over UCX; elsewhere it naps. `umwait` and `mwaitx` ran by emulated instructions where the processor hides them. `left
 out` are lines that are not the same in the runs without the library. More ranks than cores yield where these would
-rest.
+sleep.
 """
 
 
@@ -47,7 +47,7 @@ class Row:
     skipped: str = ""
     compared: int = 0
     left_out: int = 0
-    rests: int = 0
+    sleeps: int = 0
     seconds: float = 0
     date: str = ""
 
@@ -62,23 +62,23 @@ def keep(row: Row, folder: Path = FIGURES) -> None:
 def kept(folder: Path = FIGURES) -> list[Row]:
     """In the order of the programs; without those that are none any more."""
     found = {path.stem: path for path in folder.glob("*.json")}
-    names = [f"{program.name},{mpi.name},{policy}" for program in PROGRAMS for mpi in MPIS for policy in RESTS]
+    names = [f"{program.name},{mpi.name},{policy}" for program in PROGRAMS for mpi in MPIS for policy in SLEEPS]
     return [Row(**json.loads(found[name].read_text())) for name in names if name in found]
 
 
 def cell(row: Row | None) -> str:
     if row is None or row.skipped:
         return "not run"
-    return "**failed**" if row.problems else f"= {row.rests:,}"
+    return "**failed**" if row.problems else f"= {row.sleeps:,}"
 
 
 def table(rows: list[Row]) -> list[str]:
-    lines = [f"| program | MPI | ranks | lines | left out | {' | '.join(RESTS)} |",
-             "|---|---|" + "---:|" * (3 + len(RESTS))]
+    lines = [f"| program | MPI | ranks | lines | left out | {' | '.join(SLEEPS)} |",
+             "|---|---|" + "---:|" * (3 + len(SLEEPS))]
     for name, mpi in dict.fromkeys((row.program, row.mpi) for row in rows if not row.skipped):
         found = {row.policy: row for row in rows if (row.program, row.mpi) == (name, mpi)}
         words = [name, TITLES[mpi], str(BY_NAME[name].ranks), f"{max(row.compared for row in found.values()):,}",
-                 str(max(row.left_out for row in found.values())), *(cell(found.get(policy)) for policy in RESTS)]
+                 str(max(row.left_out for row in found.values())), *(cell(found.get(policy)) for policy in SLEEPS)]
         lines.append(f"| {' | '.join(words)} |")
     return [*lines, ""]
 

@@ -1,20 +1,22 @@
-"""Plays rows of the matrix, and judges them: no hang, the same results to the bit, and waits in which a rank rests."""
+"""Plays rows of the matrix, and judges them: no hang, the same results to the bit, and waits in which a rank sleeps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from tests.lib.emulate import emulation
-from tests.lib.launches import RESTS, Absence, Seen, late_launch
+from tests.lib.launches import SLEEPS, Absence, Seen, late_launch
 from tests.lib.libraries import BUILD, Mpi, Unavailable
 from tests.soak.mpi_matrix.plan import LAST, SPAWN, Row, coverage, lists, policy_variables
 
 WAIT_MS, REFERENCE_MS = 50, 5
 RESTED_MS = 20000
-"""The partner comes once the rank has rested; that it has not by now is what "spins" means."""
+"""The partner comes once the rank has slept; that it has not by now is what "spins" means."""
 TIMEOUT_S = 90
-RUNGS = {"yield": ("yield",), "umwait": (*RESTS, "yield"), "mwaitx": (*RESTS, "yield"), "event": RESTS, "nap": RESTS}
-"""What counts as a rest under a policy. A rank that shares its core yields where an instruction would hold the core."""
+RUNGS = {"yield": ("yield",), "umwait": (*SLEEPS, "yield"), "mwaitx": (*SLEEPS, "yield"), "event": SLEEPS,
+         "nap": SLEEPS}
+"""The rungs that count as sleeps under a policy. A rank that shares its core yields where an instruction would hold
+it."""
 
 Cell = tuple[str, str, str]  # function, library, binding
 
@@ -29,7 +31,7 @@ class Outcome:
 
 @dataclass
 class Report:
-    """What is known so far: shares by cell, cells whose rests were counted, what is wrong, what could not be tried."""
+    """What is known so far: shares by cell, cells whose sleeps were counted, what is wrong, what could not be tried."""
 
     shares: dict[Cell, list[float | None]] = field(default_factory=dict)
     counted: set[Cell] = field(default_factory=set)
@@ -103,7 +105,7 @@ def judged(row: Row, played: Outcome) -> dict[str, Seen]:
 
 
 def row_play(row: Row, references: References, report: Report) -> None:
-    """With a partner that comes once the rank has rested, and does not where the policy has no rests."""
+    """With a partner that comes once the rank has slept, and does not where the policy has no sleeps."""
     spins = tuple(name for name in (*row.functions, LAST)
                   if expected_state((name, row.mpi.name, row.binding)) in ("spins", "unjudged"))
     rungs = RUNGS.get(row.policy)
@@ -127,13 +129,13 @@ def row_measure(row: Row, references: References, report: Report) -> None:
 
 
 def expected_state(cell: Cell) -> str:
-    """What coverage.json says: a cell that it does not list rests."""
-    return next((kind for kind in ("unjudged", "returns", "spins") if lists(kind, *cell)), "rests")
+    """What coverage.json says: a cell that it does not list sleeps."""
+    return next((kind for kind in ("unjudged", "returns", "spins") if lists(kind, *cell)), "sleeps")
 
 
 def state_of(seen: Seen) -> str:
-    """Of a cell whose rests were counted: what it did every time, or "differs"."""
-    states = {{"r": "returns", "n": "rests", "s": "rests"}.get(end, "spins") for end in seen.ends}
+    """Of a cell whose sleeps were counted: what it did every time, or "differs"."""
+    states = {{"r": "returns", "n": "sleeps", "s": "sleeps"}.get(end, "spins") for end in seen.ends}
     return states.pop() if len(states) == 1 else "differs"
 
 
@@ -142,9 +144,9 @@ def cell_problem(cell: Cell, seen: Seen) -> str:
     state, expected = state_of(seen), expected_state(cell)
     if expected in (state, "unjudged"):
         return ""
-    reason = lists(expected, *cell) if expected != "rests" else ""
+    reason = lists(expected, *cell) if expected != "sleeps" else ""
     return (f"{cell[0]} {state}, but tests/coverage.json says that it {expected}{f' ({reason})' if reason else ''}: "
-            f"rests {', '.join(map(str, seen.rests))}, ends {seen.ends}")
+            f"sleeps {', '.join(map(str, seen.sleeps))}, ends {seen.ends}")
 
 
 def median(shares: list[float | None]) -> float | None:

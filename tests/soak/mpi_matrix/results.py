@@ -26,12 +26,12 @@ figure is the **share of CPU time** that the wait took the waiting thread, in pe
 (`CLOCK_THREAD_CPUTIME_ID` around the call): the median of all its waits, {count} in launches that lay minutes apart.
 Each was played once, and none again. Without the library every one of them is 100. The ranks have a real-time
 priority, so that nobody else on this machine takes part. The aim is at most {aim:.0f}; what misses it is **bold**, and
-is a failure unless `tests/coverage.json` lists it as above the aim on a machine of this kind: then the rests alone
+is a failure unless `tests/coverage.json` lists it as above the aim on a machine of this kind: then the sleeps alone
 decide. `spins` is a cell that it lists, and `returns` a call in which this library does not wait for the other rank.
 
-Before that the same cells ran under every policy, with a partner that comes no earlier than the rank has rested three
+Before that the same cells ran under every policy, with a partner that comes no earlier than the rank has slept three
 times (`nap`: naps, `yield`: the core given away, and so on): no hang, the same results to the bit as without the
-library, and rests in every wait that is not listed.
+library, and sleeps in every wait that is not listed.
 """
 
 

@@ -131,7 +131,7 @@ static int naps_play(struct ladder *ladder, uint64_t *now_ns, uint64_t late_ns, 
 	return naps;
 }
 
-static void test_late_rung_rests(void)
+static void test_late_rung_is_benched(void)
 {
 	struct ladder ladder = ladder_make(10000);
 	uint64_t now_ns = 1000000000;
@@ -141,7 +141,7 @@ static void test_late_rung_rests(void)
 	naps = naps_play(&ladder, &now_ns, 4000000, 100000);
 	EXPECT(naps > 4 && naps < 80, "a rung that is late by 4 ms was used %d times in 100 ms of looks", naps);
 	now_ns += UINT64_C(1300000000);
-	EXPECT(naps_play(&ladder, &now_ns, 5000, 1000) == 1000, "it comes back when its rest is over");
+	EXPECT(naps_play(&ladder, &now_ns, 5000, 1000) == 1000, "it comes back when its bench is over");
 	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].benches == 0, "and is trusted again");
 }
 
@@ -201,7 +201,7 @@ static void test_choice(void)
 	policy.rungs = BIT(MPIWAIT_RUNG_PAUSE) | BIT(MPIWAIT_RUNG_UMWAIT);
 	ladder.rung[MPIWAIT_RUNG_UMWAIT] = (struct ladder_latency){.timed = true, .holds_core = true, .most_ns = 3000};
 	moment.waited_ns = 1000000;
-	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_UMWAIT, "rests on its own core");
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_UMWAIT, "sleeps on its own core");
 	EXPECT(ladder_next(&ladder, &policy, moment).ask_ns == 3000, "no longer than the rung can");
 	moment.shared = true;
 	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_YIELD, "a shared core is not held");
@@ -391,7 +391,7 @@ int main(void)
 	test_small_pieces();
 	test_late_is_counted();
 	test_law();
-	test_late_rung_rests();
+	test_late_rung_is_benched();
 	test_slow_exit_is_tried_again();
 	test_a_burst_is_forgotten();
 	test_queue_of_a_shared_core();

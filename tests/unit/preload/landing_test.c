@@ -246,7 +246,7 @@ static void waits_learn(uint64_t wait_ns)
 		wait_play(wait_ns);
 }
 
-/* An instruction that rests the core, between the landing and the message; but not in a look. */
+/* An instruction that sleeps the core, between the landing and the message; but not in a look. */
 static void test_the_core_rests_after_the_landing(enum mpiwait_rung rung)
 {
 	uint64_t forecasts;
@@ -262,8 +262,8 @@ static void test_the_core_rests_after_the_landing(enum mpiwait_rung rung)
 		if (model.looks)
 			continue;
 		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "%s, wait %d: no nap", config_rung_names[rung], i);
-		EXPECT(model.after[rung] > 0, "%s, wait %d: no rest", config_rung_names[rung], i);
-		EXPECT(model.after[MPIWAIT_RUNG_PAUSE] == 0, "%s, wait %d: %u polls without a rest",
+		EXPECT(model.after[rung] > 0, "%s, wait %d: no sleep", config_rung_names[rung], i);
+		EXPECT(model.after[MPIWAIT_RUNG_PAUSE] == 0, "%s, wait %d: %u polls without a sleep",
 		       config_rung_names[rung], i, model.after[MPIWAIT_RUNG_PAUSE]);
 		EXPECT(late_ns <= 1400 + POLL_NS, "%s, wait %d: %" PRIu64 " late", config_rung_names[rung], i, late_ns);
 	}
@@ -337,7 +337,7 @@ static void test_what_is_not_slept_is_polled(bool shared)
 		wait_play(MS);
 		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] + model.dozes[MPIWAIT_RUNG_EVENT] == 0, "%u naps, %u sleeps",
 		       model.dozes[MPIWAIT_RUNG_NAP], model.dozes[MPIWAIT_RUNG_EVENT]);
-		EXPECT(model.dozes[MPIWAIT_RUNG_UMWAIT] == 0, "%u rests", model.dozes[MPIWAIT_RUNG_UMWAIT]);
+		EXPECT(model.dozes[MPIWAIT_RUNG_UMWAIT] == 0, "%u sleeps", model.dozes[MPIWAIT_RUNG_UMWAIT]);
 		EXPECT(model.dozes[poll] > 500, "%u polls", model.dozes[poll]);
 	}
 }

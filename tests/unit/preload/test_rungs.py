@@ -52,9 +52,9 @@ def agree(rung: str, lane: dict, executed: dict[str, int]) -> None:
     assert executed["monitorx"] == (naps if rung == "mwaitx" else 0)
     assert executed["umonitor"] == executed["umwait"] == executed["limited"] == 0
     assert executed["woken"] == 0 and executed["longest_ticks"] <= emulation.MAX_TIME
-    rested = sum(executed[key] for key in SLEPT)
+    executed_ns = sum(executed[key] for key in SLEPT)
     assert executed["c0_ns"] == 0
-    assert rested <= lane["asleep_ns"][rung] <= rested + READINGS_NS * naps
+    assert executed_ns <= lane["asleep_ns"][rung] <= executed_ns + READINGS_NS * naps
 
 
 def test_the_emulator_does_what_the_manuals_say(tmp_path: Path) -> None:

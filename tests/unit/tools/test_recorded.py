@@ -43,7 +43,7 @@ ADVICE = {
     ],
     "step-under-off": [ALIKE + LOOK, "nap fits: 93 % of the waiting was slept through."],
     "short": ["nap fits: 78 % of the waiting was slept through."],
-    "profile": [ALIKE + ".", "nap (or auto) fits: it rests cores in waits, and the ranks wait 15 % of their time. "
+    "profile": [ALIKE + ".", "nap (or auto) fits: cores sleep in waits, and the ranks wait 15 % of their time. "
                 "See mpi-wait-policy(7), POLICIES: #SBATCH --mpi-wait-policy=nap"],
     "no-mpi": [],
     "cancelled": [

@@ -124,7 +124,7 @@ def test_why_no_rank_was_seen_is_said(report: Report) -> None:
         return " ".join(shown(report("123", rows=[make_row(without_ranks(missed, used))])).split())
 
     assert "these are the usual reasons: LD_PRELOAD was set or emptied" in said({})
-    assert "2 MPI ranks rested, but are not counted" in said({"lost": 2}) and "usual" not in said({"lost": 2})
+    assert "2 MPI ranks slept, but are not counted" in said({"lost": 2}) and "usual" not in said({"lost": 2})
     assert ", 3 MPI ranks that are not counted" in said({"lost": 2, "unreached": 1, "static": 1})
     assert "no MPI rank" in said({"static": 1}) and "no MPI rank" not in said({"lost": 1})
     assert "1 process ran MPI past the library" in said({"unreached": 1})
@@ -139,7 +139,7 @@ def test_ranks_that_are_missing_beside_others_are_told(report: Report) -> None:
     record = make_record()
     record["mpi_wait"]["missed"] = {"lost": 1, "unreached": 2, "static": 4}
     text = " ".join(shown(report("123", rows=[make_row(json.dumps(record))])).split())
-    assert "1 MPI rank rested, but is not counted" in text and "2 processes ran MPI past the library" in text
+    assert "1 MPI rank slept, but is not counted" in text and "2 processes ran MPI past the library" in text
     assert "statically" not in text
 
 

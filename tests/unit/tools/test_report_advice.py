@@ -23,7 +23,7 @@ ALIKE, NODE, FITS, MEASURED = "All ranks wait alike", "Look at node", "fits: 90 
 ASKED = "20 % of the ranks' time went into loops that only test and probe: polls=on"
 THREADS = "0.69 cores: if they did not compute, threads=bounded"
 LITTLE, SHARED, LOCKED = "There is little to save", "Ranks share cores with others", "from one thread only"
-BARRIER, FINE, POLLED = "collectives=ibarrier", "umwait and mwaitx rest", "a larger slowdown="
+BARRIER, FINE, POLLED = "collectives=ibarrier", "umwait and mwaitx sleep", "a larger slowdown="
 COSTLY = "nap costs this job more than slowdown= allows"
 LOW, UNWOKEN, LONE, HUNG = "ran at low frequency", "Messages did not wake", "hardly any other", "did at last"
 

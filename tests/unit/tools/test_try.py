@@ -377,7 +377,7 @@ def test_ranks_that_slurm_does_not_start(trial: Try) -> None:
     assert re.search(r"^LD_PRELOAD=\S+/libmpiwait.so$", nap, re.M) and "MPI_WAIT_POLICY=nap" in nap
     assert "MPI_WAIT_CONFIG=v=1;rungs=pause+nap;spin_ns=20000;" in nap and "MPI_WAIT_SEGMENT" not in bare + nap
     said = trial("--new", "--rounds", "1", "--policies", "profile", *program, job="").stderr
-    assert "'profile' is no policy that rests, or Slurm chooses one" in said
+    assert "'profile' is no policy that sleeps, or Slurm chooses one" in said
     assert "there is no policy 'nop'" in trial("--new", "--rounds", "1", "--policies", "nop", *program, job="").stderr
 
 

@@ -20,13 +20,13 @@
 #define ENTERED_MS 60000
 
 struct page {
-	atomic_long entered, left, came, said, rests;
+	atomic_long entered, left, came, said, sleeps;
 	atomic_int why;
 };
 
 static struct page *page;
 static const struct mpiwait_slot *slot; /* slot of rank 1 */
-static long number, rests_before, yields_before;
+static long number, sleeps_before, yields_before;
 static int counts_switches;
 
 static void sleep_ns(long ns)
@@ -126,7 +126,7 @@ static const struct mpiwait_slot *slot_map(void)
 	return slot;
 }
 
-static long lane_rests(const struct mpiwait_lane *lane)
+static long lane_sleeps(const struct mpiwait_lane *lane)
 {
 	unsigned long rungs = (unsigned long)number_of("LATE_RUNGS", 16, 0);
 	long sum = 0;
@@ -137,9 +137,9 @@ static long lane_rests(const struct mpiwait_lane *lane)
 	return sum;
 }
 
-long absence_rests(int lane)
+long absence_sleeps(int lane)
 {
-	return slot_map() ? lane_rests(&slot->lane[lane]) : 0;
+	return slot_map() ? lane_sleeps(&slot->lane[lane]) : 0;
 }
 
 int absence_runs(void)
@@ -164,7 +164,7 @@ int absence_is_waited_for(void)
 
 		if (each->pid == 0 || each->rank <= 0)
 			continue;
-		if (number_of("LATE_RUNGS", 16, 0) ? lane_rests(lane) > 0 : lane->open_call != 0)
+		if (number_of("LATE_RUNGS", 16, 0) ? lane_sleeps(lane) > 0 : lane->open_call != 0)
 			return 1;
 	}
 	return 0;
@@ -209,14 +209,14 @@ static long switches(void)
 	return found;
 }
 
-static long rests(void)
+static long sleeps(void)
 {
 	long sum = 0;
 
 	if (counts_switches)
 		return switches();
 	for (int i = 0; i < (int)MPIWAIT_LANES; i++)
-		sum += absence_rests(i);
+		sum += absence_sleeps(i);
 	return sum;
 }
 
@@ -240,14 +240,14 @@ static int is_asleep(void)
  * is counted when it is over, so the count stays while it lasts. */
 static int sleeps_through(void)
 {
-	long before = rests();
+	long before = sleeps();
 
 	for (int i = 0; i < LOOKS; i++) {
-		if (!is_asleep() || rests() != before)
+		if (!is_asleep() || sleeps() != before)
 			return 0;
 		sleep_ns(ASLEEP_NS);
 	}
-	return is_asleep() && rests() == before;
+	return is_asleep() && sleeps() == before;
 }
 
 static int is_listed(const char *name)
@@ -265,14 +265,14 @@ static int is_finalize(const char *name)
 
 static char absence_end(double until_ms)
 {
-	long wanted = number_of("LATE_RESTS", 10, 0), before = rests();
+	long wanted = number_of("LATE_SLEEPS", 10, 0), before = sleeps();
 
 	for (;;) {
 		if (atomic_load(&page->left) >= number)
 			return 'r';
 		if (atomic_load(&page->said) >= number)
 			return 'p';
-		if (wanted > 0 && rests() - before >= wanted)
+		if (wanted > 0 && sleeps() - before >= wanted)
 			return 'n';
 		if ((counts_switches || getenv("LATE_ASLEEP")) && sleeps_through())
 			return 's';
@@ -301,7 +301,7 @@ void absence_stay(int milliseconds, const char *name)
 	is_short = is_listed(name) || (gave_up && milliseconds > SPINS_MS);
 	end = absence_end(now_ms() + (is_short ? SPINS_MS : milliseconds));
 	gave_up |= end == 't' && !is_listed(name);
-	atomic_store(&page->rests, rests());
+	atomic_store(&page->sleeps, sleeps());
 	atomic_store(&page->why, end);
 	atomic_store(&page->came, number);
 }
@@ -311,7 +311,7 @@ void absence_enter(const char *name)
 	page_map();
 	number++;
 	counts_switches = is_finalize(name);
-	rests_before = rests();
+	sleeps_before = sleeps();
 	yields_before = absence_yields();
 	if (page)
 		atomic_store(&page->entered, number);
@@ -319,7 +319,7 @@ void absence_enter(const char *name)
 
 long absence_rests_since(void)
 {
-	return page ? rests() - atomic_load(&page->rests) : 0;
+	return page ? sleeps() - atomic_load(&page->sleeps) : 0;
 }
 
 long absence_yields(void)
@@ -335,7 +335,7 @@ void absence_say(void)
 		atomic_store(&page->said, number);
 }
 
-char absence_leave(long *ret_rests)
+char absence_leave(long *ret_sleeps)
 {
 	char end = 't';
 
@@ -343,6 +343,6 @@ char absence_leave(long *ret_rests)
 		atomic_store(&page->left, number);
 		end = atomic_load(&page->came) < number ? 'r' : (char)atomic_load(&page->why);
 	}
-	*ret_rests = rests() - rests_before + (end == 'p' ? absence_yields() - yields_before : 0);
+	*ret_sleeps = sleeps() - sleeps_before + (end == 'p' ? absence_yields() - yields_before : 0);
 	return end;
 }

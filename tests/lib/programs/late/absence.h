@@ -4,7 +4,7 @@
  *
  * Both ranks map one page in LATE_FOLDER. Rank 0 is absent from the moment when rank 1 enters the call until
  *
- *     n  rank 1 has slept LATE_RESTS times, in the rungs whose bits LATE_RUNGS has (hexadecimal), or
+ *     n  rank 1 has slept LATE_SLEEPS times, in the rungs whose bits LATE_RUNGS has (hexadecimal), or
  *     s  rank 1 was asleep in three checks a millisecond apart, in one and the same sleep (with LATE_ASLEEP, and in
  *        MPI_Finalize), or
  *     r  rank 1 has left the call already: it does not wait for rank 0, or
@@ -25,7 +25,7 @@ void absence_stay(int milliseconds, const char *name);
  * how often rank 1 slept in the call; in a call that polls, yields count too.
  */
 void absence_enter(const char *name);
-char absence_leave(long *ret_rests);
+char absence_leave(long *ret_sleeps);
 
 /* Returns how often rank 1 has slept since rank 0 came. Called by rank 1 after the call. */
 long absence_rests_since(void);
@@ -37,7 +37,7 @@ void absence_say(void);
 long absence_yields(void);
 
 /* Returns how often that thread of rank 1, given by its lane of the segment, has slept so far. */
-long absence_rests(int lane);
+long absence_sleeps(int lane);
 
 /* Returns true if MPI_Init of this process has returned, by its slot of the segment. */
 int absence_runs(void);

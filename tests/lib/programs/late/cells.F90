@@ -39,9 +39,9 @@ module late_clock
       import :: c_char
       character(kind=c_char), intent(in) :: name(*)
     end subroutine
-    character(kind=c_char) function absence_leave(rests) bind(c)
+    character(kind=c_char) function absence_leave(sleeps) bind(c)
       import :: c_char, c_long
-      integer(c_long), intent(out) :: rests
+      integer(c_long), intent(out) :: sleeps
     end function
   end interface
   integer(c_int), parameter :: MONOTONIC = 1, THREAD_CPU = 3

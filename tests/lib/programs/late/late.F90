@@ -44,12 +44,12 @@ contains
   end function
 
   ! Does not print yet: rank 1's figures go behind the texts.
-  subroutine measure_once(name, shares, rested, ends)
+  subroutine measure_once(name, shares, slept, ends)
     character(len=*), intent(in) :: name
-    character(len=*), intent(inout) :: shares, rested, ends
+    character(len=*), intent(inout) :: shares, slept, ends
     character(len=12) :: text
     character(kind=c_char) :: ended
-    integer(c_long) :: rests
+    integer(c_long) :: sleeps
     double precision :: cpu, wall
 
     if (rank == 0) then
@@ -67,29 +67,29 @@ contains
     cpu = seconds(THREAD_CPU) - cpu
     wall = seconds(MONOTONIC) - wall
     if (rank == 0) return
-    ended = absence_leave(rests)
+    ended = absence_leave(sleeps)
     write (text, '(f7.4)') cpu / wall
     if (ended == 'r') text = '-'
     if (len_trim(ends) > 0) then
       shares = trim(shares)//','
-      rested = trim(rested)//','
+      slept = trim(slept)//','
     end if
     shares = trim(shares)//adjustl(text)
-    write (text, '(i0)') rests
-    rested = trim(rested)//text
+    write (text, '(i0)') sleeps
+    slept = trim(slept)//text
     ends = trim(ends)//ended
   end subroutine
 
   subroutine measure(name)
     character(len=*), intent(in) :: name
-    character(len=2000) :: shares, rested, ends
+    character(len=2000) :: shares, slept, ends
     double precision :: total
     integer :: j, k
 
     theirs = 0
     total = 0
     shares = ''
-    rested = ''
+    slept = ''
     ends = ''
     do k = 1, merge(1, repetitions, name == 'Finalize')
       mine = [(dble(j + k - 1) / (7 + rank), j=1, 2 * COUNT)]
@@ -97,13 +97,13 @@ contains
         call prepare(name)
         call MPI_Barrier(MPI_COMM_WORLD, ierr)
       end if
-      call measure_once(name, shares, rested, ends)
+      call measure_once(name, shares, slept, ends)
       if (name /= 'Finalize') call release(name)
       do j = 1, 2 * COUNT
         total = total + theirs(j) * j
       end do
     end do
-    if (rank == 1) print '(4(a," "),z16.16)', name, trim(shares), trim(rested), trim(ends), &
+    if (rank == 1) print '(4(a," "),z16.16)', name, trim(shares), trim(slept), trim(ends), &
       transfer(total, 0_c_int64_t)
     flush (6)
   end subroutine

@@ -32,7 +32,7 @@ static double seconds(clockid_t clock)
 /* One call as rank 1 saw it. */
 struct seen {
 	double share;
-	long rests;
+	long sleeps;
 	char end;
 };
 
@@ -57,7 +57,7 @@ static struct seen call_measure(const char *name, void (*call)(void), int millis
 	call();
 	cpu = seconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	wall = seconds(CLOCK_MONOTONIC) - wall;
-	seen.end = absence_leave(&seen.rests);
+	seen.end = absence_leave(&seen.sleeps);
 	seen.share = cpu / wall;
 	return seen;
 }
@@ -86,7 +86,7 @@ static void print_row(const char *name, const struct seen *seen, int count, doub
 		else
 			printf("%s%.4f", i ? "," : "", seen[i].share);
 	for (int i = 0; i < count; i++)
-		printf("%s%ld", i ? "," : " ", seen[i].rests);
+		printf("%s%ld", i ? "," : " ", seen[i].sleeps);
 	printf(" ");
 	for (int i = 0; i < count; i++)
 		printf("%c", seen[i].end);

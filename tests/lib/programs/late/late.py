@@ -213,15 +213,15 @@ def measure_once(name: str, call: Callable[[], object]) -> Seen:
     cpu, wall = time.thread_time(), time.monotonic()
     call()
     cpu, wall = time.thread_time() - cpu, time.monotonic() - wall
-    rests = ctypes.c_long()
-    end = absence.absence_leave(ctypes.byref(rests)).decode()
-    return "-" if end == "r" else f"{cpu / wall:.4f}", rests.value, end
+    sleeps = ctypes.c_long()
+    end = absence.absence_leave(ctypes.byref(sleeps)).decode()
+    return "-" if end == "r" else f"{cpu / wall:.4f}", sleeps.value, end
 
 
 def row_print(name: str, seen: list[Seen], result: str) -> None:
     if RANK == 1:
-        shares, rests, ends = zip(*seen)
-        print(name, ",".join(shares), ",".join(map(str, rests)), "".join(ends), result, flush=True)
+        shares, sleeps, ends = zip(*seen)
+        print(name, ",".join(shares), ",".join(map(str, sleeps)), "".join(ends), result, flush=True)
 
 
 def measure(name: str) -> None:
