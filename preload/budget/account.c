@@ -130,15 +130,15 @@ static double middle(const struct account_periods *periods)
 	return periods->sample[0];
 }
 
-/* Mean of the periods of one look, each cut at a quarter beside their median, and the variance of one of them. */
+/* Mean of the periods of one look, each cut at a quarter beside a middle, and the variance of one of them. */
 struct look {
 	double mean_ns, variance;
 };
 
-/* Returns the mean and the variance of the samples. */
-static struct look look_sum(const struct account_periods *periods)
+/* Returns the mean and the variance of the samples, cut beside middle_ns. */
+static struct look look_sum(const struct account_periods *periods, double middle_ns)
 {
-	double middle_ns = middle(periods), sum = 0, square = 0, n = periods->count;
+	double sum = 0, square = 0, n = periods->count;
 
 	for (uint32_t i = 0; i < periods->count; i++) {
 		double beside_ns = limit(periods->sample[i] - middle_ns, middle_ns / ACCOUNT_CUT);
@@ -150,8 +150,9 @@ static struct look look_sum(const struct account_periods *periods)
 }
 
 /* Returns true if the look's periods differ from those before it. */
-static bool is_changed(const struct account_periods *periods, struct look look)
+static bool is_changed(const struct account_periods *periods)
 {
+	struct look look = look_sum(periods, periods->usual_ns);
 	double more_ns = look.mean_ns - periods->usual_ns, least_ns = periods->usual_ns / 64;
 	double square = periods->variance * (1 / (double)periods->count + 1 / (double)periods->weight);
 
@@ -159,8 +160,9 @@ static bool is_changed(const struct account_periods *periods, struct look look)
 }
 
 /* Takes the look's periods as the usual ones and forgets those before. */
-static void begin_anew(struct account_periods *periods, struct look look)
+static void begin_anew(struct account_periods *periods)
 {
+	struct look look = look_sum(periods, middle(periods));
 	bool more = periods->weight == 0 || look.variance > periods->variance;
 
 	periods->usual_ns = look.mean_ns;
@@ -183,15 +185,15 @@ static void correct(struct account *account, struct account_periods *periods, do
  */
 static void look_learn(struct account *account, struct account_periods *periods, double many)
 {
-	struct look look = look_sum(periods);
 	double before_ns = periods->usual_ns, count = periods->count, weight = periods->weight, shift_ns;
+	struct look look = look_sum(periods, before_ns); /* cut as charges are: skewed periods would else seem longer */
 
-	if (weight == 0 || is_changed(periods, look)) {
-		begin_anew(periods, look);
+	if (weight == 0 || is_changed(periods)) {
+		begin_anew(periods);
 	} else {
 		weight = weight + count < MEMORY ? weight + count : MEMORY;
 		periods->usual_ns += (look.mean_ns - before_ns) * count / weight;
-		periods->variance += (look.variance - periods->variance) * count / weight;
+		periods->variance += (look.variance - periods->variance) * (count - 1) / weight;
 		periods->weight = (float)weight;
 	}
 	shift_ns = (periods->usual_ns - before_ns) / 2 * periods->slept;
@@ -234,18 +236,16 @@ static void resume(struct account *account, uint64_t now_ns)
 bool account_relearned(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns)
 {
 	double strays_ns = periods->usual_ns / ACCOUNT_CUT * periods->strayed;
-	struct look look;
 
 	account_looked(account, periods, UINT64_MAX, period_ns, now_ns);
 	if (!account_strayed(periods) || periods->count < ACCOUNT_KNOWN)
 		return false;
-	look = look_sum(periods);
-	if (!is_changed(periods, look)) {
+	if (!is_changed(periods)) {
 		periods->strayed = 0;
 		periods->count = account->unsure ? periods->count : 0;
 		return false;
 	}
-	begin_anew(periods, look);
+	begin_anew(periods);
 	correct(account, periods, strays_ns, kinds_at_once(account, now_ns));
 	account->pause /= 4;
 	resume(account, now_ns);
@@ -295,8 +295,7 @@ void account_settle(struct account *account, uint64_t now_ns)
 	}
 	account->variance -= account->variance / MEMORY;
 	account->error_ns = root(account->variance);
-	if (!account->paused)
-		account->pause /= 2;
+	account->pause /= account->paused ? 1 : 2;
 }
 
 void account_resume(struct account *account, uint64_t turn_ns, uint64_t now_ns, uint64_t real_ns)

@@ -829,6 +829,31 @@ static void test_hiccups_are_cut(void)
 	CHECK(account.spent_ns > -1);
 }
 
+/* A period of a program whose ranks' work has a heavy tail: half of the periods are short, few are twice as long. */
+static double skewed(void)
+{
+	static const double share[] = {0, 0, 0, 0, 0.2, 0.2, 0.5, 1};
+
+	return 1e6 * (1 + share[random_below(8)]);
+}
+
+/* Sleeping costs such a program nothing, and looks of few periods say so. */
+static void test_skewed_periods_are_no_saving(void)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	for (int look = 0; look < 500; look++) {
+		windows++;
+		for (int i = 0; i < 4; i++)
+			looked_play(&periods, skewed());
+		for (int i = 0; i < 60; i++)
+			slept_play(&periods, skewed(), 1);
+	}
+	EXPECT(account.more_ns > -0.01 * account.slept_ns && account.more_ns < 0.01 * account.slept_ns,
+	       "%.1f of %.1f ms", account.more_ns / 1e6, account.slept_ns / 1e6);
+}
+
 /* In the middle of the time between two looks, a program comes to take a tenth longer, or less: it costs nothing. */
 static void test_a_look_corrects_what_belongs_to_the_program(void)
 {
@@ -1783,6 +1808,7 @@ static void accounts_test(void)
 	test_what_is_kept_has_a_limit();
 	test_calls_are_charged_against_looks();
 	test_hiccups_are_cut();
+	test_skewed_periods_are_no_saving();
 	test_a_look_corrects_what_belongs_to_the_program();
 	test_a_look_corrects_no_more_than_was_charged();
 	test_several_periods_count_as_such();
