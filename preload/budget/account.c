@@ -235,12 +235,13 @@ static void resume(struct account *account, uint64_t now_ns)
 
 bool account_relearned(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns)
 {
-	double strays_ns = periods->usual_ns / ACCOUNT_CUT * periods->strayed;
+	double cut_ns = periods->usual_ns / ACCOUNT_CUT, strays_ns = cut_ns * periods->strayed, more_ns;
 
 	account_looked(account, periods, UINT64_MAX, period_ns, now_ns);
 	if (!account_strayed(periods) || periods->count < ACCOUNT_KNOWN)
 		return false;
-	if (!is_changed(periods)) {
+	more_ns = look_sum(periods, periods->usual_ns).mean_ns - periods->usual_ns;
+	if (more_ns * more_ns < 0.99 * cut_ns * cut_ns) { /* not all are cut to one side */
 		periods->strayed = 0;
 		periods->count = account->unsure ? periods->count : 0;
 		return false;

@@ -35,7 +35,7 @@
  * costs a short pause.
  *
  * A program may go on with steps that are several times as long, or as short. Three periods in a row that are cut to
- * the same side therefore begin a pause as well. If three periods in that pause differ from the usual one too, no nap
+ * the same side therefore begin a pause as well. If three periods in that pause are cut to one side too, no nap
  * is the cause. The account then learns the usual period anew, takes back what it charged for the streak, and ends the
  * pause. A loss of less than two standard errors may be an error of the measure: the pause that it begins counts as a
  * look.
