@@ -6,7 +6,7 @@
 #define CHANGED        9.0  /* squared number of standard errors by which a look must differ to begin anew */
 #define MEMORY         32.0 /* periods that the mean remembers; looks over which the error fades */
 #define COVER_FADES_NS UINT64_C(4000000000)
-#define TRY_NS         500000.0 /* loss that a try may make, beside its part of the time's allowance */
+#define TRY_NS         400000.0 /* loss that a try may make, beside its part of the time's allowance */
 #define PAUSE_MOST     4096u
 
 /* Returns the value, or the nearest one in [-most, most]. */
@@ -44,7 +44,7 @@ static double forgiven(const struct account *account)
 /* Returns how much this try may still lose. A try begins at the opening, and after each pause. */
 static double try_room(const struct account *account, uint64_t now_ns)
 {
-	double share_ns = (double)(now_ns - account->resumed_ns) * (double)account->slowdown_ppm * 0.5e-6;
+	double share_ns = (double)(now_ns - account->resumed_ns) * (double)account->slowdown_ppm * 0.4e-6;
 
 	return TRY_NS + share_ns + forgiven(account) - (account->spent_ns - account->tried_ns);
 }
