@@ -189,7 +189,7 @@ struct mpiwait_module {
 };
 
 /* A callsite: a position in the program from which a call was made that waited. */
-struct mpiwait_site {
+struct mpiwait_callsite {
 	uint64_t key;    /* address in the rank, combined with the row of the call; 0: the entry is free */
 	uint64_t offset; /* address of the instruction after the call, as the module's file counts */
 	uint16_t module; /* index of the module + 1; 0: none, or not known yet */
@@ -200,11 +200,11 @@ struct mpiwait_site {
 };
 
 /* The callsites. Written with the key sites only: preload/wait/callsite.h. */
-struct mpiwait_sites {
+struct mpiwait_callsites {
 	uint32_t modules; /* entries of module asked for, counted atomically */
 	uint32_t reserved;
 	struct mpiwait_module module[MPIWAIT_MODULES];
-	struct mpiwait_site site[MPIWAIT_SITES + 1];
+	struct mpiwait_callsite site[MPIWAIT_SITES + 1];
 };
 
 struct mpiwait_slot {
@@ -226,7 +226,7 @@ struct mpiwait_slot {
 	uint32_t program; /* number of the policy that the rank chose by its program (config_format.h), 0: the step's */
 	uint64_t reserved[10];
 	struct mpiwait_lane lane[MPIWAIT_LANES];
-	struct mpiwait_sites sites;
+	struct mpiwait_callsites sites;
 } __attribute__((aligned(128)));
 
 /* Numbers of calls by the bytes that they handed over: class 0 none, class i from 2^(i-1) to less than 2^i. */
@@ -244,7 +244,7 @@ _Static_assert(sizeof(struct mpiwait_lane) == 768 + 64 * MPIWAIT_CALLS, "layout 
 _Static_assert(offsetof(struct mpiwait_slot, phases) == 56, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_slot, lane) == 384, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_module) == 72, "layout of the stats segment");
-_Static_assert(sizeof(struct mpiwait_site) == 40, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_callsite) == 40, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_slot, sites) == 384 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
                "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_slot) == 384 + MPIWAIT_LANES * sizeof(struct mpiwait_lane) + 3840,

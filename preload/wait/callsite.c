@@ -42,42 +42,42 @@ static bool is_layer(const char *name)
  */
 static uint16_t module_number(const struct module *module)
 {
-	struct mpiwait_sites *sites = &process.slot->sites;
+	struct mpiwait_callsites *callsites = &process.slot->sites;
 	uint32_t index;
 
 	for (index = 0; index < MPIWAIT_MODULES; index++)
 		if (__atomic_load_n(&identities[index], __ATOMIC_ACQUIRE) == module->identity)
 			return (uint16_t)(index + 1);
-	index = __atomic_fetch_add(&sites->modules, 1, __ATOMIC_RELAXED);
+	index = __atomic_fetch_add(&callsites->modules, 1, __ATOMIC_RELAXED);
 	if (index >= MPIWAIT_MODULES)
 		return 0;
-	sites->module[index] = module->file;
+	callsites->module[index] = module->file;
 	__atomic_store_n(&identities[index], module->identity, __ATOMIC_RELEASE);
 	return (uint16_t)(index + 1);
 }
 
 /* Fills a new entry. The module is written last: a reader that sees the module sees the rest of the entry too. */
-static void callsite_fill(struct mpiwait_site *site, uint32_t row, uintptr_t address)
+static void callsite_fill(struct mpiwait_callsite *callsite, uint32_t row, uintptr_t address)
 {
 	struct module module;
 	uint16_t number = 0;
 
-	site->row = row;
+	callsite->row = row;
 	if (module_find(address, &module)) {
-		site->offset = address - module.base;
-		site->layer = is_layer(module.file.name);
+		callsite->offset = address - module.base;
+		callsite->layer = is_layer(module.file.name);
 		number = module_number(&module);
 	}
-	__atomic_store_n(&site->module, number, __ATOMIC_RELEASE);
+	__atomic_store_n(&callsite->module, number, __ATOMIC_RELEASE);
 }
 
 /*
  * Returns the entry of a callsite, an MPI function (row) and the address behind its call. Claims a free entry for a new
  * one; if the table is full, returns the entry that all others share.
  */
-static struct mpiwait_site *callsite_at(uint32_t row, uintptr_t address)
+static struct mpiwait_callsite *callsite_at(uint32_t row, uintptr_t address)
 {
-	struct mpiwait_site *table = process.slot->sites.site;
+	struct mpiwait_callsite *table = process.slot->sites.site;
 	uint64_t key = (uint64_t)address | (uint64_t)row << ROW_SHIFT;
 	size_t at = (size_t)(key * HASH >> 32) % MPIWAIT_SITES;
 
@@ -96,16 +96,16 @@ static struct mpiwait_site *callsite_at(uint32_t row, uintptr_t address)
 }
 
 /* Returns the entry of the layer's caller, or the layer's own if the stack does not tell. */
-static struct mpiwait_site *callsite_above(struct mpiwait_site *site, uint32_t row, uintptr_t caller)
+static struct mpiwait_callsite *callsite_above(struct mpiwait_callsite *callsite, uint32_t row, uintptr_t caller)
 {
 	void *frame[FRAMES];
 	int frames = backtrace ? backtrace(frame, FRAMES) : 0, at = 0;
 
 	while (at < frames && (uintptr_t)frame[at] != caller)
 		at++;
-	for (at++; at < frames && site->layer; at++)
-		site = callsite_at(row, (uintptr_t)frame[at]);
-	return site;
+	for (at++; at < frames && callsite->layer; at++)
+		callsite = callsite_at(row, (uintptr_t)frame[at]);
+	return callsite;
 }
 
 void callsite_start(void)
@@ -120,11 +120,11 @@ void callsite_start(void)
 void callsite_add(uint32_t row, uintptr_t caller, uint64_t wait_ns)
 {
 	int saved = errno;
-	struct mpiwait_site *site = callsite_at(row, caller);
+	struct mpiwait_callsite *callsite = callsite_at(row, caller);
 
-	if (site->layer)
-		site = callsite_above(site, row, caller);
-	__atomic_fetch_add(&site->waits, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&site->wait_ns, wait_ns, __ATOMIC_RELAXED);
+	if (callsite->layer)
+		callsite = callsite_above(callsite, row, caller);
+	__atomic_fetch_add(&callsite->waits, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&callsite->wait_ns, wait_ns, __ATOMIC_RELAXED);
 	errno = saved;
 }

@@ -138,7 +138,7 @@ int allotment_take(struct allotment *allotment, struct error *error)
 	return 0;
 }
 
-/* Returns why a CPU has no owner (the negative values of plan_share), or NULL if a task owns it. */
+/* Returns why a CPU has no owner (the negative values of plan_owners), or NULL if a task owns it. */
 static const char *owner_why(int32_t owner)
 {
 	static const char *const whys[] = {
@@ -202,7 +202,7 @@ static void portion_refuse(struct portion *portion, const char *why, struct erro
 	loan_end(&portion->loan, error);
 }
 
-/* Grants a domain to its task, or gives it back. plan_share gives all CPUs of a domain the same owner. */
+/* Grants a domain to its task, or gives it back. plan_owners gives all CPUs of a domain the same owner. */
 static void portion_grant(struct allotment *allotment, struct portion *portion, struct error *error)
 {
 	const struct allotment_rules *rules = allotment->rules;
@@ -265,7 +265,7 @@ int allotment_grant(struct allotment *allotment, struct error *error)
 	else if (!allotment->none && !neighbours_are_seen(allotment->neighbours))
 		allotment->none = "other jobs are not seen from this PID namespace";
 	if (!allotment->none) {
-		rc = plan_share(allotment->cpu, allotment->cpu_count);
+		rc = plan_owners(allotment->cpu, allotment->cpu_count);
 		neighbours_meet(allotment->neighbours, allotment->step_cpus);
 	}
 	for (size_t i = 0; i < allotment->portion_count; i++)

@@ -1,7 +1,7 @@
 /*
  * The allotment: the frequency domains within a step's cores, the task to which each is granted, or why it is not.
  *
- * hwloc maps Slurm's abstract cores to CPUs, and the tasks' affinity shows whether that map is right. plan_share then
+ * hwloc maps Slurm's abstract cores to CPUs, and the tasks' affinity shows whether that map is right. plan_owners then
  * decides which task gets which domain. One thread at a time may use an allotment.
  */
 #pragma once

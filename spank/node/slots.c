@@ -368,7 +368,7 @@ static void module_read(const struct mpiwait_module *module, struct record_row *
 static void sites_add(struct record_rows *sum, int32_t rank, struct reading *at)
 {
 	for (size_t i = 0; at->slot.has_sites && i <= MPIWAIT_SITES; i++) {
-		const struct mpiwait_site *from = &at->slot.sites.site[i];
+		const struct mpiwait_callsite *from = &at->slot.sites.site[i];
 		struct record_row site = {.most_rank = rank};
 		uint64_t wait_us;
 

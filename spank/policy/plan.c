@@ -59,7 +59,7 @@ static bool domain_is_of(const struct plan_cpu cpus[], const int32_t owners[], s
 	return true;
 }
 
-int plan_share(struct plan_cpu cpus[], size_t count)
+int plan_owners(struct plan_cpu cpus[], size_t count)
 {
 	int32_t *owners = malloc(count * sizeof(*owners));
 

@@ -60,4 +60,4 @@ void plan_make(const struct plan_facts *facts, struct plan *ret_plan);
  * need not have given the task all of them. A task gets a frequency domain if all of its CPUs lie in the task's own
  * cores. Returns 0 or -ENOMEM.
  */
-int plan_share(struct plan_cpu cpus[], size_t count);
+int plan_owners(struct plan_cpu cpus[], size_t count);

@@ -120,7 +120,7 @@ static void shares_out(void)
 			                              .domain = shares[i].domain[cpu],
 			                              .task = shares[i].task[cpu],
 			                              .owner = 77};
-		CHECK(plan_share(cpus, CPUS) == 0);
+		CHECK(plan_owners(cpus, CPUS) == 0);
 		for (int32_t cpu = 0; cpu < CPUS; cpu++)
 			if (cpus[cpu].owner != shares[i].owner[cpu]) {
 				check_failures++;
@@ -134,7 +134,7 @@ static void keeps_to_the_step(void)
 {
 	struct plan_cpu cpus[] = {{0, 0, 0, 77}, {1, 1, 0, 77}, {-1, 1, -1, 77}};
 
-	CHECK(plan_share(cpus, 3) == 0);
+	CHECK(plan_owners(cpus, 3) == 0);
 	CHECK(cpus[0].owner == 0 && cpus[1].owner == PLAN_REACHES_OUT && cpus[2].owner == PLAN_NOBODY);
 }
 

@@ -13,7 +13,7 @@ from tests.mutants.workshop import Workshop
 
 FEWEST = 40
 STAGES = {"inject", "bind", "energy", "domain", "record"}
-GOOD = Mutant("a", "spank/policy/plan.c", "int plan_share(", "int plan_shared(", "meson:plan", "because")
+GOOD = Mutant("a", "spank/policy/plan.c", "int plan_owners(", "int plan_owned(", "meson:plan", "because")
 PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
 FAILED = PASSED | {"call": "failed", "why": "assert 1 == 2"}
 
