@@ -53,19 +53,20 @@ LAW = {
 }
 SENTENCES = {
     "packaging/man/mpi-wait-policy.7": (
-        "once its end was seen {known} times, the next is slept through until shortly before the earliest of the "
-        "latest {ends} ends",
-        "for up to 1/{share} of the wait so far, and no longer than {most_us} microseconds; in waits beyond "
-        "{long_from} milliseconds than 1/{long_share} of the wait, and never longer than {long_us} microseconds. The "
-        "first {spin_us} microseconds of such a wait are polled",
-        "They take the first {first} milliseconds, then a {duty} of the time, and later a {steady} of that; a look "
+        "After the library saw {known} ends of a wait, the rank sleeps through the next one until shortly before the "
+        "earliest of the latest {ends} ends",
+        "In other waits the rank polls for the first {spin_us} microseconds",
+        "for up to 1/{share} of the wait so far, and no longer than {most_us} microseconds. In waits beyond "
+        "{long_from} milliseconds a nap may last 1/{long_share} of the wait, and never longer than {long_us} "
+        "microseconds",
+        "Looks take the first {first} milliseconds, then a {duty} of the time, and later a {steady} of that. A look "
         "lasts {window} milliseconds",
-        "Waits of {long} milliseconds and more are known without a look, and are slept in during one too, for {slept} "
-        "of the shortest",
-        "lost it to somebody for {slice} milliseconds or more",
+        "knows waits of {long} milliseconds and more without a look; ranks sleep in them during a look too, for "
+        "{slept} of the shortest",
+        "lost it to another thread for {slice} milliseconds or more",
         "user-level wait state, {rest_us} microseconds at most",
         "once a wait has lasted {pstate} milliseconds",
-        "nap and auto have {percent}.",
+        "The default of nap and auto is {percent}.",
         "is cut at a {cut} of the usual one",
         "lose this share of its run, and {start} milliseconds to start with",
         "pay from its {start} milliseconds and its share of the time so far",
