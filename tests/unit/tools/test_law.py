@@ -73,12 +73,14 @@ SENTENCES = {
     ),
     "packaging/man/mpi-wait-policy-file.5": (
         "lose this share of its run, and {start} milliseconds to start with",
-        "A wait is known once its end was seen {known} times",
-        "for the first {first} milliseconds, then for a {duty} of the time, and later for a {steady} of that. A window "
-        "lasts {window} milliseconds",
-        "Waits of {long} milliseconds and more need no window to be known, and are slept in there too, for {slept} of "
-        "the shortest",
-        "{shared_us} microseconds more are, here and to max_us",
+        "The library knows a wait after it saw {known} ends of it",
+        "Windows take the first {first} milliseconds, then a {duty} of the time, and later a {steady} of that. A "
+        "window lasts {window} milliseconds",
+        "knows waits of {long} milliseconds and more without a window; ranks sleep in them during a window too, for "
+        "{slept} of the shortest",
+        "the library adds {shared_us} microseconds to absolute_us and to max_us",
+        "in waits longer than {long_share} times max_us: to 1/{long_share} of the wait, and to at most {long_times} "
+        "times max_us",
     ),
     "packaging/man/spank-mpi-wait.8": (
         "A window is {window} milliseconds long or more",
