@@ -94,15 +94,15 @@ SENTENCES = {
         "on AMD | 1/{rest_share} of the wait + {rest_more_us} µs, {rest_us} µs |",
         "| see below; 1/{share} of the wait, {most_us} µs |",
         "once the wait has lasted {pstate} ms | 1/{share} of the wait, {most_us} µs, and the way back |",
-        "{shared_us} µs more are, here and to `max_us`",
-        "for a wait that is longer than {long_share} times as much it grows, as 1/{long_share} of the wait, up to "
-        "{long_times} times as much",
+        "the library adds {shared_us} µs to `absolute_us` and to `max_us`",
+        "In a wait longer than {long_share} times `max_us` it grows to 1/{long_share} of the wait, up to {long_times} "
+        "times `max_us`",
         "lose this share of its run, and {start} ms to start with",
-        "A wait is known once its end was seen {known} times",
-        "for the first {first} ms, then for a {duty} of the time, and later for a {steady} of that. A window lasts "
+        "The library knows a wait after it saw {known} ends of it",
+        "Windows take the first {first} ms, then a {duty} of the time, and later a {steady} of that. A window lasts "
         "{window} ms, and longer where steps are long: it holds {steps} of them",
-        "Waits of {long} ms and more need no window: their first ends count wherever they are seen, and within windows "
-        "they are slept in for {slept} of the shortest one",
+        "knows waits of {long} ms and more without a window; ranks sleep in them during a window too, for {slept} of "
+        "the shortest",
         "{pstate_us} unless given",
     ),
     "preload/README.md": (
