@@ -153,7 +153,7 @@ class Law:
     def unmeasured(self, share: Pooled | None) -> Verdict:
         """Judges a program by its waiting alone, which says if a policy is worth a trial."""
         if share is None:
-            return Verdict(TRY, f"nothing was measured: {FIRST} first", None)
+            return Verdict(TRY, f"no waiting of MPI ranks is known: {FIRST} first", None)
         waits, little = f"the ranks wait {percent(max(0.0, share.value) / 100)} of their time", 100 * LITTLE
         if share.high < little and self._is_heard(share):
             return Verdict(OFF, f"{waits}: there is little to save", None)

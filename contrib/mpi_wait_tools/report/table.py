@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.text import Text
 
 from ..meaning.cost import cost_words, saved_words
-from ..meaning.line import Line
+from ..meaning.line import SIMULATED, Line
 from ..meaning.spread import ENDS, FIGURES, Sums, spread_of
 from ..text.canvas import Canvas
 from ..text.units import clock, count, percent, plural, safe, scaled
@@ -54,6 +54,7 @@ SUMS: dict[str, Callable[[Sums], str]] = {
     "cost": lambda sums: "–" if sums.row.cost is None else cost_words(sums.row.cost),
     "saved": lambda sums: "–" if sums.row.saved is None else saved_words(sums.row.saved),
     "energy": lambda sums: _joules(sums.joules),
+    "": lambda sums: SIMULATED if sums.row.simulated and sums.joules is not None else "",
 }
 
 

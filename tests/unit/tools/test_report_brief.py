@@ -75,6 +75,10 @@ def test_one_line_a_job(report: Report) -> None:
         assert cells(narrow)["103_1"][0] == "NODE_FAIL" and cells(narrow)["103_1"][-1] == "1 of 2 nodes, simulated"
 
 
+def test_a_total_of_simulated_energy_says_so(report: Report) -> None:
+    assert cells(ask(report, "101", "102", "--width", "120"))["total"][-2:] == ["9.00 kJ", "simulated"]
+
+
 def test_who_it_was_is_said_where_there_are_several(report: Report) -> None:
     several = [row("101", make_record()), row("102", make_record(), User="bob")]
     assert cells(ask(report, "-u", "ada,bob", "--width", "84", answer=several))["102"][:2] == ["bob", "COMPLETED"]
