@@ -231,10 +231,35 @@ static const char *const field_names[FIELDS] = {
         [NEAR] = "near",
 };
 
-static bool field_parse(enum field field, struct span value, struct config *config)
+/* Parses one of the things that the task was given. */
+static bool given_parse(enum field field, struct span value, struct config *config)
 {
 	uint64_t number;
 
+	switch (field) {
+	case PATH:
+		return flag_parse(value, &config->path);
+	case SEGMENT:
+		return descriptor_parse(value, &config->segment_fd, &config->segment_dev, &config->segment_ino);
+	case TASK:
+		if (!number_parse(value, INT32_MAX, &number))
+			return false;
+		config->task_pid = (int32_t)number;
+		return number > 0;
+	case NOTES:
+		return notes_parse(value, config);
+	case CPUFREQ:
+		return cpufreq_parse(value, config);
+	case NEAR:
+		return near_parse(value, &config->near);
+	default:
+		return false;
+	}
+}
+
+/* Parses the value of any field. */
+static bool field_parse(enum field field, struct span value, struct config *config)
+{
 	switch (field) {
 	case VERSION:
 		return span_is(value, "1");
@@ -266,33 +291,17 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return flag_parse(value, &config->sites);
 	case OFF:
 		return flag_parse(value, &config->off);
-	case PATH:
-		return flag_parse(value, &config->path);
 	case TSC:
 		return number_parse(value, TSC_KHZ_MAX, &config->tsc_khz);
 	case UMWAIT_MAX:
 		return number_parse(value, SPAN_NS, &config->umwait_max_ns);
 	case UMWAIT_C02:
 		return flag_parse(value, &config->umwait_c02);
-	case SEGMENT:
-		return descriptor_parse(value, &config->segment_fd, &config->segment_dev, &config->segment_ino);
-	case TASK:
-		if (!number_parse(value, INT32_MAX, &number))
-			return false;
-		config->task_pid = (int32_t)number;
-		return number > 0;
-	case NOTES:
-		return notes_parse(value, config);
 	case PSTATE_AFTER:
 		return number_parse(value, SPAN_NS, &config->pstate_after_ns);
-	case CPUFREQ:
-		return cpufreq_parse(value, config);
-	case NEAR:
-		return near_parse(value, &config->near);
-	case FIELDS:
-		break;
+	default:
+		return given_parse(field, value, config);
 	}
-	return false;
 }
 
 static int field_by_name(struct span name)
