@@ -14,24 +14,17 @@ from typing import Any
 from ..jobs.period import add_period_arguments, period_of, with_progress
 from ..jobs.sacct import Filters, Period, names, read_days
 from ..meaning.programs import TRY, Law, Program, judged
-from ..text.output import Refusal, add_output_arguments, output_is_utf8, output_width, wants_colour
+from ..text.output import Refusal, add_output_arguments, lines_limit, output_is_utf8, output_width, wants_colour
 from ..text.units import plural, safe
 from .gather import Gathered
 
 SUMMARY = "which wait policy fits each program of a site, as its own jobs measured it; installs nothing"
 DAYS = 30
-LIMIT_MAX = 100_000
 PATTERN_MAX = 200
 FILE_VERSION, FILE_ROWS_MAX = 1, 256  # as spank/policy/programs.h reads
 # A name that stands for itself in the file, whose names are patterns. Others are left out of it.
 PLAIN = re.compile(r"[A-Za-z0-9_.+@%][A-Za-z0-9_.+@%-]{0,62}")
 NO_FILE = "no program has a verdict yet, and the plugin refuses a file without any; without --json the reasons stand"
-
-
-def _limit(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text[:9]) <= LIMIT_MAX:
-        raise argparse.ArgumentTypeError(f"'{safe(text)}' is not a number from 1 to {LIMIT_MAX}")
-    return int(text)
 
 
 def _pattern(text: str) -> str:
@@ -61,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"by how much a policy may lengthen a job (default: {Law.allow:g})")
     parser.add_argument("--worth", metavar="PERCENT", type=_percent, default=Law.worth,
                         help=f"the least saving that is worth a policy (default: {Law.worth:g})")
-    parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many programs (default: 20)")
+    parser.add_argument("--limit", metavar="N", type=lines_limit, default=20, help="how many programs (default: 20)")
     add_output_arguments(parser, "the proposed file, for programs=FILE, with the programs whose verdict is known")
 
 

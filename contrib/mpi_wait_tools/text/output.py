@@ -20,6 +20,7 @@ class NoRecord(Refusal):
 
 PICTURES = (".png", ".svg", ".pdf")
 WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120
+LINES_MAX = 100_000
 WIDTH_TWO_COLUMNS, WIDTH_BOTH = 150, 200  # least width of a report in two columns, and the most that both take
 
 
@@ -33,6 +34,13 @@ def page_path(text: str) -> str:
     if not text.lower().endswith((".html", ".htm")):
         raise argparse.ArgumentTypeError(f"'{safe(text)}' does not end in .html")
     return text
+
+
+def lines_limit(text: str) -> int:
+    """Reads the value of --limit."""
+    if not text.isdigit() or not 1 <= int(text[:9]) <= LINES_MAX:
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' is not a number from 1 to {LINES_MAX}")
+    return int(text)
 
 
 def _columns(text: str) -> int:

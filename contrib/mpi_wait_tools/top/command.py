@@ -14,18 +14,19 @@ from ..meaning.bill import Bill, bill_of
 from ..meaning.rows import GROUPS, ORDERS, Row, Run, Tally, rows_of
 from ..record.wait import Cost
 from ..site.tariff import Tariff, add_tariff_argument, tariff_of
-from ..text.output import Refusal, add_output_arguments, output_is_utf8, output_width, picture_path, wants_colour
+from ..text.output import (
+    Refusal,
+    add_output_arguments,
+    lines_limit,
+    output_is_utf8,
+    output_width,
+    picture_path,
+    wants_colour,
+)
 from ..text.units import rounded, safe
 
 SUMMARY = "the jobs, accounts or users of a period by the energy that their MPI ranks spent waiting awake"
-LIMIT_MAX = 100_000
 NAME_MAX = 4000
-
-
-def _limit(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text[:9]) <= LIMIT_MAX:
-        raise argparse.ArgumentTypeError(f"'{safe(text)}' is not a number from 1 to {LIMIT_MAX}")
-    return int(text)
 
 
 def _name(text: str) -> str:
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="with --name: draw the trend into FILE (.png, .svg or .pdf) instead")
     parser.add_argument("--account", metavar="NAME,...", type=names, help="only these accounts' jobs")
     parser.add_argument("--partition", metavar="NAME,...", type=names, help="only these partitions' jobs")
-    parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default: 20)")
+    parser.add_argument("--limit", metavar="N", type=lines_limit, default=20, help="how many lines (default: 20)")
     add_tariff_argument(parser)
     add_output_arguments(parser, "all lines as JSON")
 
