@@ -1,4 +1,4 @@
-/* Which policy holds: the user's word, the program's policy, the site's default, and what ranks may still choose. */
+/* The policy that holds: the user's word, the program's, the site's default; and the choices that ranks still have. */
 #include "spank/policy/decision.h"
 
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static void the_rest_is_left_alone(void)
 	      !is_noted("off", "other"));
 }
 
-/* What is offered to ranks is what the library reads; without a match the step's own holds. */
+/* The library reads the choices as the plugin writes them; without a match the step's own policy holds. */
 static void ranks_choose(void)
 {
 	static const struct {
