@@ -6,16 +6,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define US         1000.0
-#define MESSAGE_NS 1500.0
-#define SKEW_NS    200000.0
-#define START_NS   1e15           /* start of the job by the nodes' clocks */
-#define OWN_NS     3000.0         /* CPU time of a nap */
-#define GRACE_NS   10000          /* time that a call polls before it is a wait */
-#define VAIN_NS    UINT64_C(6400) /* idle calls of a silent runtime before a nap may begin */
-#define DEEP_EVERY 16             /* one in so many long sleeps ends later than short ones */
-#define TURN       6.283185307179586
-#define MIX        UINT64_C(0x9e3779b97f4a7c15)
+#define US              1000.0
+#define MESSAGE_NS      1500.0
+#define SKEW_NS         200000.0
+#define START_NS        1e15           /* start of the job by the nodes' clocks */
+#define OWN_NS          3000.0         /* CPU time of a nap */
+#define GRACE_NS        10000          /* time that a call polls before it is a wait */
+#define VAIN_NS         UINT64_C(6400) /* idle calls of a silent runtime before a nap may begin */
+#define DEEP_EVERY      16             /* one in so many long sleeps ends later than short ones */
+#define HOLD_LONG_EVERY 16             /* one hold-up in so many is HOLD_LONG times as long */
+#define HOLD_LONG       20
+#define TURN            6.283185307179586
+#define MIX             UINT64_C(0x9e3779b97f4a7c15)
 
 const char *const job_way_names[JOB_WAYS] = {"bare", "ladder", "telling", "silent"};
 const char *const job_meeting_names[JOB_MEETINGS] = {"max", "tree", "ring"};
@@ -58,6 +60,13 @@ static double work_always(struct job *job, int rank, int step)
 {
 	(void)step;
 	return slow_work(job, rank == job->ranks / 3);
+}
+
+/* One rank works; the others wait for it. */
+static double work_late(struct job *job, int rank, int step)
+{
+	(void)step;
+	return (rank == 0 ? 1 : 0.02) * (1 + 0.002 * job_normal(job));
 }
 
 static double work_rotating(struct job *job, int rank, int step)
@@ -121,6 +130,7 @@ static double work_shrinks(struct job *job, int rank, int step)
 
 const struct job_pattern job_patterns[] = {
         {"always", "one rank always 30 % slow", work_always},
+        {"late", "one rank works", work_late},
         {"rotating", "the slow rank rotates", work_rotating},
         {"wandering", "the slow rank is random", work_wandering},
         {"half", "half of the ranks 50 % slower", work_half},
@@ -336,14 +346,42 @@ static void ranks_start(struct job *job, struct forecast *forecasts, struct mpiw
 	}
 }
 
+/* Returns how long the machine holds up a rank that works for work_ns. */
+static double hold_play(struct job *job, double work_ns)
+{
+	double gap_ns = job->holds.per_s > 0 ? 1e9 / job->holds.per_s : INFINITY, held_ns = 0;
+
+	for (double at_ns = -gap_ns * log(job_unit(job)); at_ns < work_ns; at_ns -= gap_ns * log(job_unit(job))) {
+		double mean_ns = job->holds.mean_us * US * (job_unit(job) < 1.0 / HOLD_LONG_EVERY ? HOLD_LONG : 1);
+
+		held_ns -= mean_ns * log(job_unit(job));
+	}
+	return held_ns;
+}
+
+/* Returns by how much longer each rank computes in this step because a rank napped in the step before. */
+static double cold_play(struct job *job)
+{
+	uint64_t naps = 0, before = job->naps;
+
+	for (int i = 0; i < job->ranks; i++)
+		naps += job->rank[i].naps;
+	job->naps = naps;
+	return naps > before ? job->cold_us * US : 0;
+}
+
 static void step_play(struct job *job, struct call *calls, int step)
 {
 	static void (*const meet[JOB_MEETINGS])(struct job *, struct call *) = {meet_max, meet_tree, meet_ring};
+	double cold_ns = cold_play(job);
 	uint64_t kept = job->random_state;
 
 	job->random_state = step_seed(step); /* the same work, whatever the naps drew */
-	for (int i = 0; i < job->ranks; i++)
-		job->rank[i].now_ns += JOB_WORK_NS * job->pattern->work(job, i, step);
+	for (int i = 0; i < job->ranks; i++) {
+		double work_ns = JOB_WORK_NS * job->pattern->work(job, i, step);
+
+		job->rank[i].now_ns += work_ns + cold_ns + (job->holds.per_s > 0 ? hold_play(job, work_ns) : 0);
+	}
 	job->random_state = kept;
 	for (int i = 0; i < job->ranks; i++)
 		calls[i] = (struct call){.job = job, .rank = &job->rank[i], .number = (uint32_t)step};
@@ -382,6 +420,7 @@ bool job_play(struct job *job)
 		for (size_t i = 0; i < count; i++)
 			lanes[i] = (struct mpiwait_lane){0};
 		job->polled_ns = job->waited_ns = 0;
+		job->naps = 0;
 		ranks_start(job, forecasts, lanes);
 		job->random_state = JOB_SEED;
 		for (int step = 0; step < job->steps; step++)

@@ -7,6 +7,8 @@
  * ranks when the last one has come; "tree" reduces and broadcasts along a binary tree, in which each rank passes on
  * what it has noticed; "ring" waits for two neighbours. A message takes 1.5 us. The nodes' clocks differ by 200 us.
  *
+ * The machine may hold up a rank while it computes, as a hypervisor or a daemon does, whether ranks sleep or not.
+ *
  * A way tells what a rank does in a wait. JOB_BARE polls. JOB_LADDER climbs the ladder, without an account. JOB_TELLING
  * plans each wait, in a runtime that reports progress. JOB_SILENT does so in a runtime that reports none: there a
  * collective is one wait, even if the rank passes data on in between.
@@ -44,6 +46,15 @@ struct job_exits {
 	double deep_us; /* mean delay of one long sleep in 16; 0: as for short ones */
 };
 
+/*
+ * How often the machine holds up a computing rank: so many times in a second of its work, each for an exponential time.
+ * One hold-up in 16 is 20 times as long.
+ */
+struct job_holds {
+	double per_s;
+	double mean_us;
+};
+
 struct job;
 
 struct job_pattern {
@@ -75,6 +86,8 @@ struct job {
 	enum job_meeting meeting;
 	enum job_way way;
 	struct job_exits exits;
+	struct job_holds holds;
+	double cold_us; /* by how much longer all ranks compute in a step after naps: their caches are cold */
 	double (*joins_ns)(const struct job *job, int rank); /* returns when a rank joins; NULL: all at once */
 	void (*watch)(struct job *job, int step);            /* called after each step; NULL: nothing is called */
 	/* job_play fills in these. */
@@ -87,6 +100,7 @@ struct job {
 	/* Internal. */
 	struct job_rank *rank;
 	uint64_t random_state;
+	uint64_t naps; /* of all ranks, before the step */
 };
 
 /* Plays the job. Returns false if there is no memory for it. */
