@@ -3,11 +3,11 @@
  */
 #include "preload/budget/account.h"
 
-#define CHANGED        9.0  /* squared number of standard errors by which a look must differ to begin anew */
-#define MEMORY         32.0 /* periods that the mean remembers; looks over which the error fades */
-#define COVER_FADES_NS UINT64_C(4000000000)
-#define TRY_NS         400000.0 /* loss that a try may make, beside its part of the time's allowance */
-#define PAUSE_MOST     4096u
+#define CHANGED    9.0      /* squared number of standard errors by which a look must differ to begin anew */
+#define MEMORY     32.0     /* periods that the mean remembers; looks over which the error fades */
+#define TRY_NS     400000.0 /* loss that a try may make, beside its share */
+#define TRY_SHARE  0.4      /* part of what slowdown allows in the time of the try */
+#define PAUSE_MOST 4096u
 
 /* Returns the value, or the nearest one in [-most, most]. */
 static double limit(double value, double most)
@@ -41,46 +41,43 @@ static double forgiven(const struct account *account)
 	return account->error_ns < TRY_NS ? account->error_ns : TRY_NS;
 }
 
-/* Returns how much this try may still lose. A try begins at the opening, and after each pause. */
+/* Returns how much slowdown allows in the time from since_ns to now_ns. */
+static double share(const struct account *account, uint64_t since_ns, uint64_t now_ns)
+{
+	return (double)(now_ns - since_ns) * (double)account->slowdown_ppm * 1e-6;
+}
+
+/* Returns how much this try has lost. A try begins at the opening, and after each pause. */
+static double lost(const struct account *account)
+{
+	return account->spent_ns - account->tried_ns;
+}
+
+/* Returns how much this try may still lose. */
 static double try_room(const struct account *account, uint64_t now_ns)
 {
-	double share_ns = (double)(now_ns - account->resumed_ns) * (double)account->slowdown_ppm * 0.4e-6;
-
-	return TRY_NS + share_ns + forgiven(account) - (account->spent_ns - account->tried_ns);
+	return TRY_NS + TRY_SHARE * share(account, account->resumed_ns, now_ns) + forgiven(account) - lost(account);
 }
 
 bool account_is_cheap(const struct account *account, uint64_t now_ns)
 {
-	return 3 * (account->spent_ns - account->tried_ns) < try_room(account, now_ns);
-}
-
-/* Returns how much the job may still lose. */
-static double room(const struct account *account, uint64_t now_ns)
-{
-	double left_ns = account_allowed(account, now_ns) - account->spent_ns, try_ns = try_room(account, now_ns);
-
-	left_ns = (left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS) + forgiven(account);
-	return left_ns < try_ns ? left_ns : try_ns;
+	return 3 * lost(account) < try_room(account, now_ns);
 }
 
 uint64_t account_room(const struct account *account, uint64_t now_ns)
 {
-	double left_ns = account->paused ? 0 : room(account, now_ns);
+	double left_ns = account_allowed(account, now_ns) - account->spent_ns, try_ns = try_room(account, now_ns);
 
-	return left_ns > 0 ? (uint64_t)left_ns : 0;
+	left_ns = (left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS) + forgiven(account);
+	left_ns = left_ns < try_ns ? left_ns : try_ns;
+	return !account->paused && left_ns > 0 ? (uint64_t)left_ns : 0;
 }
 
 /* Notes that a call is charged for a period, for kinds_at_once. */
 static void cover(struct account *account, double period_ns, uint64_t now_ns)
 {
-	uint64_t since_ns = now_ns - account->since_ns;
-
 	if (account->since_ns == 0)
 		account->since_ns = now_ns - (uint64_t)period_ns;
-	else if (since_ns > COVER_FADES_NS) {
-		account->since_ns = now_ns - since_ns / 2;
-		account->covered_ns /= 2;
-	}
 	account->covered_ns += period_ns;
 }
 
@@ -96,6 +93,18 @@ static double kinds_at_once(const struct account *account, uint64_t now_ns)
 }
 
 /*
+ * Returns how many times as long as before the pause after a failed try is: 4 if the try lost more than twice what
+ * slowdown allows in its time, 2 if it lost more than TRY_SHARE of what slowdown allows since the pause before it
+ * began.
+ */
+static uint32_t pause_growth(const struct account *account, uint64_t now_ns)
+{
+	if (lost(account) > 2 * share(account, account->resumed_ns, now_ns))
+		return 4;
+	return lost(account) > TRY_SHARE * share(account, account->paused_ns, now_ns) ? 2 : 1;
+}
+
+/*
  * Begins a pause if the try has lost more than it may, or if so many periods in a row were cut that the program may
  * have changed.
  */
@@ -105,13 +114,13 @@ static void check(struct account *account, const struct account_periods *periods
 
 	if (account->paused || !(failed || account_strayed(periods)))
 		return;
-	account->paused = true;
-	account->unsure = account->spent_ns - account->tried_ns < 2 * root(account->variance);
-	account->paused_ns = now_ns;
 	if (account->pause == 0)
 		account->pause = 1;
 	else if (failed && account->pause < PAUSE_MOST)
-		account->pause *= 4;
+		account->pause *= pause_growth(account, now_ns);
+	account->paused = true;
+	account->unsure = lost(account) < 2 * root(account->variance);
+	account->paused_ns = now_ns;
 }
 
 /* Returns the median of the samples. */
@@ -229,6 +238,7 @@ void account_looked(struct account *account, struct account_periods *periods, ui
 static void resume(struct account *account, uint64_t now_ns)
 {
 	account->paused = false;
+	account->since_ns += now_ns - account->paused_ns;
 	account->tried_ns = account->spent_ns;
 	account->resumed_ns = now_ns;
 }
@@ -296,7 +306,11 @@ void account_settle(struct account *account, uint64_t now_ns)
 	}
 	account->variance -= account->variance / MEMORY;
 	account->error_ns = root(account->variance);
-	account->pause /= account->paused ? 1 : 2;
+	if (account->paused)
+		return;
+	account->pause /= 2;
+	account->since_ns += account->since_ns != 0 ? (now_ns - account->since_ns) / 2 : 0;
+	account->covered_ns /= 2;
 }
 
 void account_resume(struct account *account, uint64_t turn_ns, uint64_t now_ns, uint64_t real_ns)

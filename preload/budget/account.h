@@ -32,8 +32,13 @@
  * milliseconds, and 40 percent of what slowdown allows in its time. A larger loss begins a pause, in which nobody
  * sleeps. With half a millisecond and a half, jobs of 1000 ranks whose sleeps are rarely late lost 1.2 to 1.6 times as
  * much (emulated). All ranks end the pause at the same moment of their nodes' clocks: when the number of the turn (four
- * windows of the looks) becomes a multiple of 1, of 4 if that try failed as well, and so on up to 4096. A hiccup of the
- * machine thus costs a short pause.
+ * windows of the looks) becomes a multiple of the pause's length, 1 turn at first and 4096 at most. A look outside of
+ * pauses halves that length, so a hiccup of the machine costs a short pause.
+ *
+ * A try that fails as well makes the next pause longer. If the try lost more than twice what slowdown allows in its
+ * time, sleeping does not pay: the pause is four times as long. If not, but the try lost more than 40 percent of what
+ * slowdown allows since the pause before began, it is twice as long. So a job in which a nap costs a little more than
+ * it may, as where wake-ups find cold caches, sleeps for a part of its time.
  *
  * A program may go on with steps that are several times as long, or as short. Three periods in a row that are cut to
  * the same side therefore begin a pause as well. If three periods in that pause are cut to one side too, no nap

@@ -10,9 +10,8 @@
 #define EXIT_FIRST_NS UINT64_C(30000)
 #define EXIT_STEPS    32u
 #define TAIL_ONE      64u
-#define BACK_LEAST    16u  /* divisor of the margin for what a call in time gives back, with two ranks */
-#define BACK_MOST     512u /* the same divisor, with 64 ranks or more */
-#define TAIL_NS       2000u
+#define BACK_LEAST    16u   /* divisor of the margin for what a call in time gives back, with two ranks */
+#define BACK_MOST     512u  /* the same divisor, with 64 ranks or more */
 #define LEVEL_NS      2250u /* time that one level of a tree of ranks takes to pass on what has come */
 #define CLASS_FIRST   15    /* log2 of the first class's limit in ns: 32 us; each class is four times as long */
 
@@ -250,11 +249,6 @@ uint64_t forecast_least_ns(const struct forecast *forecast)
 	return ends->count > 0 ? (uint64_t)least(ends) << FORECAST_UNIT : 0;
 }
 
-uint64_t forecast_margin_ns(const struct forecast *forecast)
-{
-	return forecast->entry->margin_ns;
-}
-
 /*
  * Returns true if the call ended when it was expected. A margin shrinks only once periods are compared; until then an
  * expected end tells more than the shortest time so far.
@@ -269,7 +263,7 @@ static bool is_expected(const struct forecast *forecast, uint64_t aimed_ns, uint
 
 bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns)
 {
-	uint64_t tail_ns = TAIL_NS + levels(forecast) * LEVEL_NS, own_ns = forecast->entry->own_ns;
+	uint64_t tail_ns = (levels(forecast) + 1) * LEVEL_NS, own_ns = forecast->entry->own_ns;
 
 	if (own_ns != 0 && is_expected(forecast, aimed_ns, ended_ns))
 		return false;
@@ -352,7 +346,7 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 {
 	uint32_t many = BACK_LEAST / 2 * (forecast->ranks > 1 ? forecast->ranks : 2);
 	uint32_t most = many < BACK_MOST ? many : BACK_MOST, back = seen.cheap ? most / 2 : most;
-	uint32_t least_ns = 2 * TAIL_NS + levels(forecast) * LEVEL_NS;
+	uint32_t least_ns = (levels(forecast) + 2) * LEVEL_NS;
 
 	if (seen.late) {
 		entry->late = (uint8_t)(entry->late + (entry->late < 2));

@@ -37,7 +37,7 @@
 #define FORECAST_SETS     128u              /* sets of the table; a key's set follows from its hash */
 #define FORECAST_WAYS     2u                /* entries of a set */
 #define FORECAST_ENDS     8u                /* ends that are kept of a key */
-#define FORECAST_KNOWN    3u                /* least number of ends for a forecast */
+#define FORECAST_KNOWN    ACCOUNT_KNOWN     /* least number of ends for a forecast */
 #define FORECAST_UNIT     6                 /* log2 of the unit of kept ends: 64 ns, which reaches to 274 s */
 #define FORECAST_CLASSES  5u                /* number of classes of naps by length: the kernel ends long naps later */
 #define FORECAST_NAP_NS   UINT64_C(20000)   /* a shorter nap is not worth its cost */
@@ -116,9 +116,6 @@ uint64_t forecast_least_ns(const struct forecast *forecast);
 
 /* Returns how much longer than asked a nap of that length usually lasts. */
 uint64_t forecast_exit_ns(const struct forecast *forecast, uint64_t ask_ns);
-
-/* Returns how long before an end a nap for the open call shall be over. */
-uint64_t forecast_margin_ns(const struct forecast *forecast);
 
 /*
  * Returns true if the open call, which ended at ended_ns, may have ended during a nap. The nap was over at landed_ns

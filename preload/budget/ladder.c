@@ -4,10 +4,9 @@
 #include "preload/budget/ladder.h"
 
 #define STRIKE          8u
-#define STRIKES_OUT     64u
+#define STRIKES_OUT     (STRIKE * STRIKE)
 #define BENCH_NS        UINT64_C(10000000)
 #define BENCH_DOUBLINGS 7u
-#define PPM             UINT64_C(1000000)
 #define NEAR_WINDOW     0xfu
 #define HOLD_NS         UINT64_C(50000)
 #define HOLD_SIGNS      2u
@@ -24,14 +23,12 @@ static uint64_t max_of(const struct ladder_policy *policy, uint64_t waited_ns)
 
 uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns)
 {
-	uint64_t budget_ns, max_ns = max_of(policy, waited_ns);
+	double share_ns = (double)waited_ns * (double)policy->relative_ppm / 1e6 + (double)policy->absolute_ns;
+	uint64_t max_ns = max_of(policy, waited_ns);
 
 	if (waited_ns < policy->spin_ns)
 		return 0;
-	if (policy->relative_ppm && waited_ns > (UINT64_MAX - policy->absolute_ns) / policy->relative_ppm)
-		return max_ns;
-	budget_ns = waited_ns * policy->relative_ppm / PPM + policy->absolute_ns;
-	return budget_ns < max_ns ? budget_ns : max_ns;
+	return share_ns < (double)max_ns ? (uint64_t)share_ns : max_ns;
 }
 
 /* A gap is well above the usual if it exceeds near_ns and near_factor times the usual, and far above it likewise. */

@@ -3,8 +3,6 @@
  */
 #include "preload/budget/plan.h"
 
-#define LOOK_PART 16u /* divisor of a long wait: this part of it is polled in a look */
-
 void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
                 uint64_t slowdown_ppm, uint64_t now_ns)
 {
@@ -91,12 +89,12 @@ static bool must_be_awake(const struct plan *plan, uint64_t now_ns)
 static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_ns)
 {
 	const struct forecast *forecast = plan->forecast;
-	uint64_t least_ns = forecast_least_ns(forecast), before_ns = forecast_margin_ns(forecast);
+	uint64_t least_ns = forecast_least_ns(forecast), before_ns = forecast->entry->margin_ns;
 
 	if (must_be_awake(plan, now_ns)) {
 		if (forecast->shorter || least_ns < FORECAST_LONG_NS)
 			return 0;
-		end_ns = forecast->began_ns + least_ns - least_ns / LOOK_PART;
+		end_ns = forecast->began_ns + least_ns - (least_ns >> (LOOKS_PERIOD_SHIFT - LOOKS_WINDOW_SHIFT));
 	}
 	before_ns += forecast_exit_ns(forecast, end_ns - now_ns);
 	return end_ns > now_ns + before_ns ? end_ns - before_ns : 0;

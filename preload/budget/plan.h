@@ -16,8 +16,8 @@
  * call of a runtime that reports nothing is one silence.
  *
  * In a look nothing sleeps, with one exception: a wait that is known to last for 2 ms or more may be slept in for
- * fifteen sixteenths of the shortest that is known. The same holds for a call after two late ends. No nap lasts into a
- * look.
+ * fifteen sixteenths of the shortest that is known. So a sixteenth of it is polled, as of the time in a young job. The
+ * same holds for a call after two late ends. No nap lasts into a look.
  */
 #pragma once
 

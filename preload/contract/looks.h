@@ -22,8 +22,8 @@
 #define LOOKS_STEADY_SHIFT 2  /* a steady job looks in a quarter of the windows */
 #define LOOKS_LEVELS       10u
 #define LOOKS_STEPS        4u
-#define LOOKS_FIRST_NS     (UINT64_C(2) << LOOKS_WINDOW_SHIFT) /* time at the start in which a job looks always */
-#define LOOKS_YOUNG        2u                                  /* periods after which a job is steady */
+#define LOOKS_YOUNG        2u /* windows at the start in which a job looks always; periods after which it is steady */
+#define LOOKS_FIRST_NS     ((uint64_t)LOOKS_YOUNG << LOOKS_WINDOW_SHIFT)
 
 /* The window that is open now, or the next one. Times are those of the clock that waits are measured with. */
 struct looks {

@@ -8,12 +8,9 @@
 
 #define YIELD_OWN_NS    1500 /* a yield that takes longer has let somebody else run */
 #define SHARED_CREDIT   64   /* quick yields in a row after which the core counts as the thread's own again */
-#define TRY_EVERY       8
-#define LOCK_SHARE      64   /* divisor of a wait for a lock: its cap, once that is more than the policy's */
 #define LANDED_PAUSE_NS 1000 /* pause between two polls after the landing: a message is found that much later */
-#define LOCKED_NS       UINT64_C(3000000) /* a wait without a nap for so long, because of the lock, is reported */
 #define CLOCK_BACK_NS   UINT64_C(1000000) /* time until a core at its lowest frequency runs at full speed again */
-#define PROBE_EVERY     16 /* one wait in so many probes: a yield costs 0.25 us, a missed shared core far more */
+#define PROBE_EVERY     16 /* one wait in so many probes for others on the core, and tries a sleep for a message */
 
 /* Learns, from how long a yield has taken, if others want the core. */
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
@@ -39,7 +36,7 @@ static bool lacks_naps(const struct wait *wait)
 {
 	uint64_t since_ns = wait->unlocked_ns > wait->first_ns ? wait->unlocked_ns : wait->first_ns;
 
-	return wait->last_ns - since_ns >= LOCKED_NS && rungs_now() & 1u << MPIWAIT_RUNG_NAP;
+	return wait->last_ns - since_ns >= FORECAST_LONG_NS && rungs_now() & 1u << MPIWAIT_RUNG_NAP;
 }
 
 /*
@@ -59,7 +56,7 @@ static bool hook_is_locked(struct wait *wait, uint32_t hook)
 
 /*
  * Returns how long a sleep may last that a message ends, 0 if there is none. Until such sleeps are proven, one wait in
- * TRY_EVERY tries one. A failed try is late by the largest budget.
+ * PROBE_EVERY tries one. A failed try is late by the largest budget.
  */
 static uint64_t woken_most_ns(const struct wait *wait)
 {
@@ -67,7 +64,7 @@ static uint64_t woken_most_ns(const struct wait *wait)
 		return 0;
 	if (event_is_trusted(&wait_event_trust))
 		return process.config.event_ns;
-	return wait->waits % TRY_EVERY == 0 ? process.policy.max_ns : 0;
+	return wait->waits % PROBE_EVERY == 0 ? process.policy.max_ns : 0;
 }
 
 /*
@@ -76,7 +73,7 @@ static uint64_t woken_most_ns(const struct wait *wait)
  */
 static uint64_t lock_cap_ns(uint64_t waited_ns)
 {
-	uint64_t share_ns = waited_ns / LOCK_SHARE;
+	uint64_t share_ns = waited_ns / LADDER_LONG_SHARE;
 
 	return share_ns > process.config.rma_ns ? share_ns : process.config.rma_ns;
 }

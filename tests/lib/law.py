@@ -22,9 +22,9 @@ def _sources() -> str:
 
 def number(name: str) -> float:
     """Returns the value of a #define, which has one definition: a number, the name of another #define, or shifted
-    numbers."""
+    ones."""
     (text,) = re.findall(rf"^#define\s+{name}\s+(.*?)\s*(?:/\*.*)?$", _sources(), re.M)
-    first, *shifts = (_word(word) for word in re.sub(r"U?INT64_C|[()]", "", text).split("<<"))
+    first, *shifts = (_word(word) for word in re.sub(r"\(uint64_t\)|U?INT64_C|[()]", "", text).split("<<"))
     return first * 2 ** sum(shifts)
 
 

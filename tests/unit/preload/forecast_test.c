@@ -357,7 +357,7 @@ static void test_only_looks_make_an_end_later(void)
 	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS));
 	call_play(SITE, calls++, now_ns, 600 * US, SEEN_LATE);
 	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS)); /* it may have ended before */
-	call_play(SITE, calls++, now_ns, MS - forecast_margin_ns(&forecast) / 2, SEEN_SLEPT);
+	call_play(SITE, calls++, now_ns, MS - forecast.entry->margin_ns / 2, SEEN_SLEPT);
 	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS)); /* the margin covers that */
 	call_play(SITE, calls++, now_ns, 600 * US, SEEN_SLEPT);
 	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + 600 * US));
@@ -458,7 +458,7 @@ static uint64_t margin_after(struct forecast_seen seen, int count)
 {
 	for (int i = 0; i < count; i++)
 		call_play(SITE, 1, 2 * SECOND, MS, seen);
-	return forecast_margin_ns(&forecast);
+	return forecast.entry->margin_ns;
 }
 
 static void test_the_margin_follows_late_ends(void)
@@ -475,7 +475,7 @@ static void test_the_margin_follows_late_ends(void)
 	least_ns = margin_after(SEEN_SLEPT, 1000);
 	CHECK(least_ns > US && least_ns < first_ns);
 	forecast_widen(forecast.entry);
-	CHECK(is_near((double)forecast_margin_ns(&forecast), 1.5 * (double)least_ns, 0.01));
+	CHECK(is_near((double)forecast.entry->margin_ns, 1.5 * (double)least_ns, 0.01));
 	CHECK(margin_after(SEEN_LATE, 100) < 10 * MS);
 }
 
@@ -511,7 +511,7 @@ static uint64_t margin_of_naps(uint32_t ranks, bool cheap)
 		now_ns += 2 * MS;
 		call_play(SITE, calls++, now_ns, MS, (struct forecast_seen){.slept = i > 4, .cheap = cheap});
 	}
-	return forecast_margin_ns(&forecast);
+	return forecast.entry->margin_ns;
 }
 
 static void test_margins_are_narrower_where_naps_are_cheap(void)
@@ -531,7 +531,7 @@ static void test_a_call_that_is_forwarded_late_is_told_by_its_own_time(void)
 	forecast_own(&forecast, 40 * US);
 	forecast_open(&forecast, SITE, 1, now_ns);
 	CHECK(is_late_by(14 * US) && !is_late_by(20 * US));
-	margin_ns = forecast_margin_ns(&forecast);
+	margin_ns = forecast.entry->margin_ns;
 	CHECK(!forecast_is_late(&forecast, now_ns, now_ns + 10 * US + margin_ns / 4, now_ns + 10 * US));
 	CHECK(!forecast_is_late(&forecast, now_ns, now_ns + 10 * US - margin_ns / 4, now_ns + 10 * US));
 	CHECK(forecast_is_late(&forecast, now_ns, now_ns + 10 * US + margin_ns, now_ns + 10 * US));
@@ -1067,6 +1067,36 @@ static void test_what_several_kinds_of_calls_measure_counts_once(void)
 		EXPECT(is_near(kinds_play(kinds), one_ns, 0.25), "%d: %f", kinds, kinds_play(kinds));
 }
 
+/* How many kinds of calls there are at a time is counted outside of pauses. Each look halves what was counted. */
+static void test_kinds_of_calls_are_counted_outside_of_pauses(void)
+{
+	struct account_periods periods[2] = {{0}};
+	double spent_ns;
+
+	account_reset();
+	look_play(&periods[0], 2e6);
+	look_play(&periods[1], 2e6);
+	for (int i = 0; i < 100; i++, account_now_ns += 2000 * US)
+		for (int kind = 0; kind < 2; kind++)
+			account_slept(&account, &periods[kind], 2000 * US, 1, account_now_ns);
+	account.paused = true;
+	account.pause = 1;
+	account.paused_ns = account_now_ns;
+	account_now_ns += SECOND;
+	account_resume(&account, TURN, account_now_ns, account_now_ns);
+	spent_ns = account.spent_ns;
+	account_slept(&account, &periods[0], 2200 * US, 1, account_now_ns);
+	EXPECT(is_near(account.spent_ns - spent_ns, 0.1e6, 0.1), "%f", account.spent_ns - spent_ns);
+	for (int i = 0; i < 8; i++) {
+		account_settle(&account, account_now_ns);
+		for (int call = 0; call < 100; call++)
+			slept_play(&periods[0], 2e6, 1);
+	}
+	spent_ns = account.spent_ns;
+	slept_play(&periods[0], 2.2e6, 1);
+	EXPECT(is_near(account.spent_ns - spent_ns, 0.2e6, 0.05), "%f", account.spent_ns - spent_ns);
+}
+
 static void test_looks_count_where_calls_were_compared_with_them(void)
 {
 	struct account_periods first = {0}, second = {0};
@@ -1095,7 +1125,7 @@ static uint64_t pause_play(struct account_periods *periods)
 	account.spent_ns = account_allowed(&account, account_now_ns) - 5e6;
 	account.tried_ns = account.spent_ns;
 	account.resumed_ns = account_now_ns;
-	slept_play(periods, 1.2e6, 10);
+	slept_play(periods, 1.2e6, 3);
 	CHECK(account.paused && account_room(&account, account_now_ns) == 0);
 	do {
 		account_now_ns += TURN;
@@ -1124,6 +1154,32 @@ static void test_pauses_grow_and_shrink(void)
 	for (int i = 0; i < 10; i++)
 		most = pause_play(&periods);
 	EXPECT(most >= 4095 && most <= 4097, "%" PRIu64, most);
+}
+
+/*
+ * Plays calls that sleep makes longer by that share, until a pause begins. Returns how many turns it lasts, if the one
+ * before lasted 4 and began so long before this try.
+ */
+static uint32_t next_pause(double share, uint64_t before_ns)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	look_play(&periods, 1e6);
+	account.pause = 4;
+	account.resumed_ns = account_now_ns;
+	account.paused_ns = account_now_ns - before_ns;
+	for (int i = 0; i < 1000 && !account.paused; i++)
+		slept_play(&periods, 1e6 * (1 + share), 1);
+	CHECK(account.paused);
+	return account.pause;
+}
+
+static void test_pauses_grow_with_what_a_try_cost(void)
+{
+	CHECK(next_pause(0.1, 4 * TURN) == 16 && next_pause(0.1, SECOND) == 16);
+	CHECK(next_pause(0.015, 4 * MS) == 8);
+	CHECK(next_pause(0.015, SECOND / 2) == 4);
 }
 
 /* Ranks whose pauses begin at different times end them at the same one. */
@@ -1819,9 +1875,11 @@ static void accounts_test(void)
 	test_a_loss_within_its_error_is_measured_anew();
 	test_a_try_is_cheap_while_it_has_lost_little();
 	test_looks_of_the_same_periods_are_averaged();
+	test_kinds_of_calls_are_counted_outside_of_pauses();
 	test_what_several_kinds_of_calls_measure_counts_once();
 	test_looks_count_where_calls_were_compared_with_them();
 	test_pauses_grow_and_shrink();
+	test_pauses_grow_with_what_a_try_cost();
 	test_pauses_of_a_job_end_together();
 	test_what_fades_begins_no_pause();
 	test_a_try_after_a_pause_may_lose_little();

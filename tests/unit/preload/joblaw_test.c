@@ -20,8 +20,8 @@
  *
  *  - One sleep in 100 ends 4 ms late, in a job of more than two ranks. An account counts of each period no more than a
  *    quarter beside the usual one, so it undercounts rare oversleeps that are longer than that. This is a known limit.
- *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering" and "periodic" alone, by the same
- *    limit: they lose up to 1.4 times the bound.
+ *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering" and "periodic", and where the machine
+ *    holds up ranks, by the same limit: they lose up to 1.8 times the bound.
  *  - The scene "long in looks": the program itself works longer in looks, which hides what sleeping costs. The law does
  *    not cover that.
  */
@@ -123,6 +123,8 @@ struct scene {
 	double (*joins_ns)(const struct job *job, int rank);
 	double most_cpu; /* of the waits, by 16 ranks and more that meet in a tree, with the shortest exits; 0: any */
 	int least_steps;
+	double cold_us; /* what naps make the next step longer by (emulate_job.h) */
+	struct job_holds holds;
 };
 
 static const struct scene scenes[] = {
@@ -142,6 +144,9 @@ static const struct scene scenes[] = {
         {.word = "the windows' period", .work = work_windows_period, .most_cpu = 0.8},
         {.word = "slower and slower", .work = work_slower, .most_cpu = 0.6, .least_steps = LATER_STEPS},
         {.word = "hiccups", .work = work_hiccups, .most_cpu = 0.7, .least_steps = LATER_STEPS},
+        {.word = "late", .most_cpu = 0.4, .least_steps = LATER_STEPS, .cold_us = 10},
+        {.word = "half", .most_cpu = 0.9, .least_steps = LATER_STEPS, .cold_us = 30},
+        {.word = "half", .most_cpu = 0.8, .least_steps = LATER_STEPS, .holds = {250, 80}},
         {.word = "half", .joins_ns = joins_never},
         {.word = "half", .joins_ns = joins_late, .most_cpu = 0.9, .least_steps = LATER_STEPS},
 };
@@ -237,7 +242,7 @@ static void accounts_watch(struct job *job, int step)
 static bool is_judged(const struct job *job)
 {
 	static const char *const changing_scenes[] = {"rotating", "wandering", "periodic"};
-	bool changing = false;
+	bool changing = job->holds.per_s > 0;
 	bool oversleeps;
 
 	for (int i = 0; i < 3; i++)
@@ -285,6 +290,8 @@ static void job_try(const struct scene *scene, int place, struct job job)
 	job.joins_ns = scene->joins_ns;
 	job.steps = job.steps > scene->least_steps ? job.steps : scene->least_steps;
 	job.exits = exits[place];
+	job.cold_us = scene->cold_us;
+	job.holds = scene->holds;
 	bare = job;
 	bare.way = JOB_BARE;
 	job.watch = accounts_watch;

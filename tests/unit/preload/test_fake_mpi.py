@@ -121,8 +121,8 @@ def test_two_threads_do_not_nap_under_the_lock():
         assert seen["yields"] > 64 and seen["polls"] >= 200
 
 
-@pytest.mark.parametrize(("wait_us", "told"), [(2500, False), (3500, True)])
-def test_a_lock_is_told_of_after_three_milliseconds(wait_us: int, told: bool):
+@pytest.mark.parametrize(("wait_us", "told"), [(1500, False), (2500, True)])
+def test_a_lock_is_told_of_after_two_milliseconds(wait_us: int, told: bool):
     """A second thread has called MPI once, and the first lacks naps from then on."""
     seen, slot = play([LOCKED, "called", str(wait_us)])
     assert len(slot["lane"]) == 2 and seen["naps"] == 0

@@ -31,19 +31,21 @@ def said(place: Path, files: dict[str, str], *options: str) -> tuple[int, list[s
 
 
 def test_lines_of_code_and_constants_are_counted(tmp_path: Path) -> None:
-    code, lines = said(tmp_path, {"preload/budget/a.h": HEADER, "preload/wait/b.c": "#define TWO 2\n"}, "--list")
+    code, lines = said(tmp_path, {"preload/budget/a.h": HEADER, "preload/wait/act.c": "#define TWO 2\n",
+                                "preload/wait/b.c": HEADER}, "--list")
     assert code == 0 and lines[:2] == ["preload/budget/a.h:   10 lines, 3 constants ONE BIG FIRST",
-                                       "preload/wait/b.c: 1 constants TWO"]
-    assert lines[2].startswith("preload/budget: 10 lines") and lines[3].startswith("preload/budget, preload/wait: 4 ")
+                                       "preload/wait/act.c: 1 constants TWO"]
+    assert lines[2] == "preload/wait/b.c: 3 constants ONE BIG FIRST" and lines[3].startswith("preload/budget: 10 lines")
+    assert lines[4] == "preload/budget, what acts on it: 4 constants, of 45; the rest of preload/wait: 3"
 
 
 def test_laws_that_root_shares_are_counted(tmp_path: Path) -> None:
     code, lines = said(tmp_path, {"preload/contract/looks.h": HEADER, "preload/contract/stats.h": HEADER}, "--list")
     assert code == 0 and lines[0] == "preload/contract/looks.h:   10 lines, 3 constants ONE BIG FIRST"
-    assert lines[1].startswith("preload/budget: 10 lines") and lines[2].startswith("preload/budget, preload/wait: 3 ")
+    assert lines[1].startswith("preload/budget: 10 lines") and lines[2].startswith("preload/budget, what acts on it: 3 ")
 
 
 def test_too_many_of_either_fail(tmp_path: Path) -> None:
     assert said(tmp_path / "lines", {"preload/budget/a.c": "int a;\n" * 1301})[0] == 1
-    defines = "".join(f"#define A{i} {i}\n" for i in range(93))
-    assert said(tmp_path / "constants", {"preload/wait/a.c": defines})[0] == 1
+    defines = "".join(f"#define A{i} {i}\n" for i in range(46))
+    assert said(tmp_path / "constants", {"preload/wait/presleep.c": defines})[0] == 1

@@ -10,7 +10,7 @@ from tests.lib.law import ROOT, count, fraction, matched, ms, number, plain, pol
 
 NAP, REST, PSTATE = policy("nap"), policy("umwait"), policy("pstate")
 DUTY = 2 ** (number("LOOKS_PERIOD_SHIFT") - number("LOOKS_WINDOW_SHIFT"))
-PART = number("LOOK_PART")
+TIMES = {2: "twice", 3: "three times"}
 LAW = {
     "first": ms(number("LOOKS_FIRST_NS")),
     "window": ms(2 ** number("LOOKS_WINDOW_SHIFT")),
@@ -25,14 +25,14 @@ LAW = {
     "known": count(number("FORECAST_KNOWN")),
     "ends": count(number("FORECAST_ENDS")),
     "long": ms(number("FORECAST_LONG_NS")),
-    "slept": f"{count(PART - 1)} {fraction(PART)}s",
+    "slept": f"{count(DUTY - 1)} {fraction(DUTY)}s",
     "start": ms(number("ALLOWANCE_START_NS")),
     "kept": ms(number("ACCOUNT_KEPT_NS")),
     "cut": fraction(number("ACCOUNT_CUT")),
     "try": f"{number('TRY_NS') / 1e6:g}",
-    "try_percent": plain(matched(r"\(double\)account->slowdown_ppm \* ([\d.]+e-\d)") * 1e8),
-    "pause_grows": count(matched(r"account->pause \*= (\d+);")),
-    "pause_grows_number": plain(matched(r"account->pause \*= (\d+);")),
+    "try_percent": plain(number("TRY_SHARE") * 100),
+    "pause_grows": count(matched(r"account->resumed_ns, now_ns\)\)\s+return (\d+);")),
+    "dear": TIMES[round(matched(r"lost\(account\) > (\d+) \* share"))],
     "pause_most": plain(number("PAUSE_MOST")),
     "spin_us": plain(NAP["spin_us"]),
     "share": plain(1 / NAP["relative"]),
@@ -111,7 +111,8 @@ SENTENCES = {
         "Waits of {long} ms and more are slept in there too, for {slept} of the shortest that is known",
         "The job may lose {start} ms and `slowdown` percent of its time",
         "or of {try} ms and {try_percent} % of that share since the latest try",
-        "the time of {turn} windows later at most the first time, and {pause_grows} times as long after each try",
+        "the time of {turn} windows later at most the first time. After each try that fails it is {pause_grows} times as "
+        "long if sleeping cost more than {dear} what it may",
         "a nap lasts {kept} ms at most",
         "as one is in the first {first} ms after `MPI_Init`",
         "if the known wait lasted for {long} ms or more, it sleeps through {slept} of that",
@@ -125,7 +126,10 @@ SENTENCES = {
         "Each period is cut at a {cut} beside what is usual",
         "{try} milliseconds, and {try_percent} percent of what slowdown allows in its time",
         "({turn} windows of the looks)",
-        "a multiple of 1, of {pause_grows_number} if that try failed as well, and so on up to {pause_most}",
+        "a multiple of the pause's length, 1 turn at first and {pause_most} at most",
+        "If the try lost more than {dear} what slowdown allows in its time, sleeping does not pay: the pause is "
+        "{pause_grows} times as long",
+        "lost more than {try_percent} percent of what slowdown allows since the pause before began",
     ),
     "policies/nap.json": ("for up to 1/{share} of others so far",),
     "contrib/late-sender": ("LONG_SHARE, LONG_MOST = {long_share}, {long_times_number} ",),
