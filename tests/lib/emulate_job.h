@@ -100,7 +100,7 @@ struct job {
 	/* Internal. */
 	struct job_rank *rank;
 	uint64_t random_state;
-	uint64_t naps; /* of all ranks, before the step */
+	uint64_t naps; /* sum over the ranks, before the step */
 };
 
 /* Plays the job. Returns false if there is no memory for it. */

@@ -42,7 +42,8 @@ def test_lines_of_code_and_constants_are_counted(tmp_path: Path) -> None:
 def test_laws_that_root_shares_are_counted(tmp_path: Path) -> None:
     code, lines = said(tmp_path, {"preload/contract/looks.h": HEADER, "preload/contract/stats.h": HEADER}, "--list")
     assert code == 0 and lines[0] == "preload/contract/looks.h:   10 lines, 3 constants ONE BIG FIRST"
-    assert lines[1].startswith("preload/budget: 10 lines") and lines[2].startswith("preload/budget, what acts on it: 3 ")
+    assert lines[1].startswith("preload/budget: 10 lines")
+    assert lines[2].startswith("preload/budget, what acts on it: 3 ")
 
 
 def test_too_many_of_either_fail(tmp_path: Path) -> None:

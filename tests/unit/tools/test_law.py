@@ -111,8 +111,8 @@ SENTENCES = {
         "Waits of {long} ms and more are slept in there too, for {slept} of the shortest that is known",
         "The job may lose {start} ms and `slowdown` percent of its time",
         "or of {try} ms and {try_percent} % of that share since the latest try",
-        "the time of {turn} windows later at most the first time. After each try that fails it is {pause_grows} times as "
-        "long if sleeping cost more than {dear} what it may",
+        "the time of {turn} windows later at most the first time. After each try that fails it is {pause_grows} times "
+        "as long if sleeping cost more than {dear} what it may",
         "a nap lasts {kept} ms at most",
         "as one is in the first {first} ms after `MPI_Init`",
         "if the known wait lasted for {long} ms or more, it sleeps through {slept} of that",
