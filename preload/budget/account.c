@@ -245,7 +245,7 @@ static void resume(struct account *account, uint64_t now_ns)
 
 bool account_relearned(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns)
 {
-	double cut_ns = periods->usual_ns / ACCOUNT_CUT, strays_ns = cut_ns * periods->strayed, more_ns;
+	double cut_ns = periods->usual_ns / ACCOUNT_CUT, more_ns;
 
 	account_looked(account, periods, UINT64_MAX, period_ns, now_ns);
 	if (!account_strayed(periods) || periods->count < ACCOUNT_KNOWN)
@@ -257,7 +257,7 @@ bool account_relearned(struct account *account, struct account_periods *periods,
 		return false;
 	}
 	begin_anew(periods);
-	correct(account, periods, strays_ns, kinds_at_once(account, now_ns));
+	correct(account, periods, periods->streak_ns, kinds_at_once(account, now_ns));
 	account->pause /= 4;
 	resume(account, now_ns);
 	return true;
@@ -266,19 +266,25 @@ bool account_relearned(struct account *account, struct account_periods *periods,
 void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
                    uint64_t now_ns)
 {
-	double shared, beyond_ns, more_ns, variance, usual_ns;
+	double usual_ns, beyond_ns, more_ns, variance, shared;
 	int32_t side;
+	bool streak;
 
-	samples_learn(account, periods, now_ns);
+	if (!account->paused)
+		samples_learn(account, periods, now_ns);
 	if (!account_knows(periods))
 		return;
 	usual_ns = periods->usual_ns * many;
-	cover(account, (double)passed_ns, now_ns);
-	shared = kinds_at_once(account, now_ns);
 	beyond_ns = (double)passed_ns - usual_ns;
 	more_ns = limit(beyond_ns, usual_ns / ACCOUNT_CUT);
 	side = (beyond_ns > more_ns) - (beyond_ns < more_ns);
-	periods->strayed = periods->strayed * side > 0 ? periods->strayed + side : side;
+	streak = periods->strayed * side > 0;
+	periods->strayed = streak ? periods->strayed + side : side;
+	periods->streak_ns = (streak ? periods->streak_ns : 0) + (account->paused ? 0 : more_ns);
+	if (account->paused)
+		return;
+	cover(account, (double)passed_ns, now_ns);
+	shared = kinds_at_once(account, now_ns);
 	variance = periods->variance * many * (1 + 2 * periods->slept / (double)periods->weight);
 	periods->slept += many;
 	periods->charged_ns += more_ns;

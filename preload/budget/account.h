@@ -7,7 +7,7 @@
  *     look     a window of the nodes' clocks in which no rank sleeps; the window's number identifies it (looks.h)
  *     charge   to book what a period, or a nap, has cost as loss
  *     cut      to count a period as at most a quarter longer or shorter than usual
- *     streak   charged periods in a row that were cut to the same side
+ *     streak   periods outside of looks, in a row, that were cut to the same side
  *     pause    a time in which nobody sleeps, after a loss or a streak
  *     try      the time from the opening, or from the end of a pause, to the next pause
  *
@@ -43,8 +43,8 @@
  * A program may go on with steps that are several times as long, or as short. Three periods in a row that are cut to
  * the same side therefore begin a pause as well. If three periods in that pause are cut to one side too, no nap
  * is the cause. The account then learns the usual period anew, takes back what it charged for the streak, and ends the
- * pause. A loss of less than two standard errors may be an error of the measure: the pause that it begins counts as a
- * look.
+ * pause. So does it if the streak lies in a pause that a loss began. A loss of less than two standard errors may be an
+ * error of the measure: the pause that it begins counts as a look.
  */
 #pragma once
 
@@ -88,8 +88,8 @@ struct account_periods {
 	float weight;      /* number of periods that usual_ns is the mean of; fades */
 	double charged_ns; /* excess charged since the latest look */
 	uint32_t slept;    /* periods charged since the latest look */
-	int32_t strayed;   /* length of the latest streak of charged calls that were cut: positive above the usual,
-	                      negative below it */
+	int32_t strayed;   /* length of the latest streak: positive above the usual period, negative below it */
+	double streak_ns;  /* sum of the charges in that streak */
 	uint32_t count;    /* number of samples */
 	uint64_t window;   /* number of the look that the samples are from; UINT64_MAX: they are from a pause */
 	float sample[ACCOUNT_SAMPLES]; /* periods seen in that look or pause, not yet learned from */
@@ -119,7 +119,7 @@ static inline bool account_knows(const struct account_periods *periods)
 void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
                     uint64_t now_ns);
 
-/* Returns true if ACCOUNT_KNOWN charged calls in a row were cut to the same side: the program may have changed. */
+/* Returns true if ACCOUNT_KNOWN calls in a row were cut to the same side: the program may have changed. */
 static inline bool account_strayed(const struct account_periods *periods)
 {
 	return periods->strayed >= (int32_t)ACCOUNT_KNOWN || periods->strayed <= -(int32_t)ACCOUNT_KNOWN;
@@ -142,7 +142,7 @@ bool account_relearned(struct account *account, struct account_periods *periods,
 
 /*
  * Charges a call outside of looks that ended passed_ns after an earlier end, in which many periods passed. Charges
- * nothing while the usual period is unknown.
+ * nothing in a pause, and while the usual period is unknown.
  */
 void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
                    uint64_t now_ns);

@@ -69,10 +69,9 @@ static void tail_learn(uint64_t *tail_ns, uint64_t over_ns)
 {
 	uint64_t known_ns = *tail_ns != 0 ? *tail_ns : FORECAST_SHORT_NS, unit_ns = known_ns / (2 * TAIL_ONE) + 1;
 
+	*tail_ns = known_ns > unit_ns ? known_ns - unit_ns : known_ns;
 	if (over_ns > known_ns)
 		*tail_ns = known_ns + (TAIL_ONE - 1) * unit_ns;
-	else
-		*tail_ns = known_ns - (known_ns > unit_ns ? unit_ns : 0);
 }
 
 /*
@@ -95,11 +94,6 @@ void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_n
 static struct forecast_entry *set_of(struct forecast *forecast, uint64_t key)
 {
 	return forecast->table[key >> 32 & (FORECAST_SETS - 1)];
-}
-
-static uint64_t key_of(const struct forecast *forecast)
-{
-	return hash_add(hash_add(0, forecast->call), forecast->previous) | 1;
 }
 
 /* Returns how many periods passed since the same call ended before, 0 if unknown. */
@@ -139,17 +133,16 @@ static void work_learn(struct forecast *forecast, struct forecast_entry *entry, 
 void forecast_open(struct forecast *forecast, uint64_t call, uint32_t number, uint64_t now_ns)
 {
 	struct forecast_entry *set;
-	uint64_t key;
 
 	forecast->call = call;
+	forecast->key = hash_add(hash_add(0, call), forecast->previous) | 1;
 	forecast->began_ns = now_ns;
 	forecast->number = number;
 	forecast->stamp++;
 	forecast->entry = NULL;
-	key = key_of(forecast);
-	set = set_of(forecast, key);
+	set = set_of(forecast, forecast->key);
 	for (unsigned way = 0; way < FORECAST_WAYS; way++)
-		if (set[way].key == key) {
+		if (set[way].key == forecast->key) {
 			set[way].stamp = forecast->stamp;
 			forecast->entry = &set[way];
 		}
@@ -159,13 +152,13 @@ void forecast_open(struct forecast *forecast, uint64_t call, uint32_t number, ui
 /* Replaces the entry that was not used for longest. */
 static struct forecast_entry *entry_make(struct forecast *forecast)
 {
-	uint64_t key = key_of(forecast);
-	struct forecast_entry *set = set_of(forecast, key), *oldest = &set[0];
+	struct forecast_entry *set = set_of(forecast, forecast->key), *oldest = &set[0];
 
 	for (unsigned way = 1; way < FORECAST_WAYS; way++)
 		if (forecast->stamp - set[way].stamp > forecast->stamp - oldest->stamp)
 			oldest = &set[way];
-	*oldest = (struct forecast_entry){.key = key, .stamp = forecast->stamp, .margin_ns = margin_first_ns(forecast)};
+	*oldest = (struct forecast_entry){
+	        .key = forecast->key, .stamp = forecast->stamp, .margin_ns = margin_first_ns(forecast)};
 	return oldest;
 }
 

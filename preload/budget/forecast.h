@@ -78,6 +78,7 @@ struct forecast {
 	uint32_t stamp;     /* number of waits so far */
 	uint64_t previous;  /* the latest call that waited for FORECAST_SHORT_NS or longer, by forecast_call */
 	uint64_t call;      /* the open call, by forecast_call */
+	uint64_t key;       /* key of the open call: hash of call and previous */
 	uint64_t began_ns;  /* when the open call began to wait */
 	uint32_t number;    /* number of the open call among the calls of its function */
 	bool shorter;       /* true if the work before the open call was shorter than usual by more than a quarter */

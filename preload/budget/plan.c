@@ -235,7 +235,7 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 			forecast_renew(entry);
 	} else if (passed.looked)
 		account_looked(account, &entry->periods, entry->look, period_ns, now_ns);
-	else if (!account->paused && now_ns - passed.ns >= account->resumed_ns)
+	else if (now_ns - passed.ns >= (paused ? account->paused_ns : account->resumed_ns))
 		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
 	if (account->paused && !paused)
 		forecast_widen(entry);

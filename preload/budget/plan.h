@@ -35,14 +35,13 @@ struct plan {
 	struct mpiwait_lane *lane;
 	struct account account;
 	struct looks looks;
-	bool forecasts;     /* true if the open call may be forecast */
-	bool slept;         /* true if the thread slept by forecast in the open call */
-	uint64_t look;      /* number of the look that the open call began in; 0: none */
-	uint64_t silent_ns; /* time of the last sign of progress, or when the call began to wait */
-	uint64_t ended_ns;  /* end of the latest long silence; 0: none */
-	uint64_t
-	        landing_ns; /* the landing less the usual wake-up; where the advice was to poll, that moment; 0: none */
-	uint64_t aimed_ns;  /* end that the latest nap by forecast aimed at */
+	bool forecasts;        /* true if the open call may be forecast */
+	bool slept;            /* true if the thread slept by forecast in the open call */
+	uint64_t look;         /* number of the look that the open call began in; 0: none */
+	uint64_t silent_ns;    /* time of the last sign of progress, or when the call began to wait */
+	uint64_t ended_ns;     /* end of the latest long silence; 0: none */
+	uint64_t landing_ns;   /* the landing less the usual wake-up; advised to poll: that moment; 0: none */
+	uint64_t aimed_ns;     /* end that the latest nap by forecast aimed at */
 	uint64_t outlasted_ns; /* latest known end that was missed: the wait counts from here; 0: none missed */
 	uint64_t empty_ns;     /* last empty poll before the latest nap; 0: nothing came in that nap */
 	uint64_t landed_ns;    /* when the latest nap by forecast ended; 0: none */

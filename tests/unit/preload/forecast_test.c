@@ -777,6 +777,15 @@ static void slept_play(struct account_periods *periods, double period_ns, int co
 	}
 }
 
+/* The same, as if no pause began. */
+static void charged_play(struct account_periods *periods, double period_ns, int count)
+{
+	for (int i = 0; i < count; i++) {
+		account.paused = false;
+		slept_play(periods, period_ns, 1);
+	}
+}
+
 static void test_what_is_allowed_grows_with_time(void)
 {
 	account_reset();
@@ -848,7 +857,7 @@ static void test_skewed_periods_are_no_saving(void)
 		for (int i = 0; i < 4; i++)
 			looked_play(&periods, skewed());
 		for (int i = 0; i < 60; i++)
-			slept_play(&periods, skewed(), 1);
+			charged_play(&periods, skewed(), 1);
 	}
 	EXPECT(account.more_ns > -0.01 * account.slept_ns && account.more_ns < 0.01 * account.slept_ns,
 	       "%.1f of %.1f ms", account.more_ns / 1e6, account.slept_ns / 1e6);
@@ -864,11 +873,11 @@ static void test_a_look_corrects_what_belongs_to_the_program(void)
 
 		account_reset();
 		look_play(&periods, 1e6);
-		slept_play(&periods, 1e6, 20);
-		slept_play(&periods, after_ns[i], 20);
+		charged_play(&periods, 1e6, 20);
+		charged_play(&periods, after_ns[i], 20);
 		EXPECT(i == 1 || is_near(account.spent_ns, 2e6, 0.01), "%f", account.spent_ns);
 		look_play(&periods, after_ns[i]);
-		slept_play(&periods, after_ns[i], 20);
+		charged_play(&periods, after_ns[i], 20);
 		EXPECT(is_near(periods.usual_ns, after_ns[i], 0.001), "%f", periods.usual_ns);
 		EXPECT(account.spent_ns < 0.05e6 && account.spent_ns > -0.05e6, "%f", account.spent_ns);
 		EXPECT(account.more_ns < 0.05e6 && account.more_ns > -0.05e6, "%f", account.more_ns);
@@ -941,6 +950,26 @@ static void test_periods_of_a_program_that_changes_are_no_loss(void)
 {
 	periods_change(1e6, 5e6);
 	periods_change(5e6, 1e6);
+}
+
+/* The same in a pause that a loss began: nothing was charged for the streak, so nothing is taken back. */
+static void test_a_program_that_changes_in_a_pause_ends_it(void)
+{
+	struct account_periods periods = {0};
+	double spent_ns;
+
+	account_reset();
+	look_play(&periods, 1e6);
+	slept_play(&periods, 5e6, 1);
+	slept_play(&periods, 1.2e6, 3);
+	CHECK(account.paused && !account_doubts(&account, &periods));
+	spent_ns = account.spent_ns;
+	slept_play(&periods, 5e6, 2);
+	CHECK(!account_doubts(&account, &periods));
+	slept_play(&periods, 5e6, 1);
+	CHECK(account_doubts(&account, &periods) && is_near(account.spent_ns, spent_ns, 1e-9));
+	CHECK(relearned_play(&periods, 5e6, 3) && !account.paused);
+	CHECK(is_near(account.spent_ns, spent_ns, 1e-9) && is_near(periods.usual_ns, 5e6, 1e-6));
 }
 
 static void test_a_loss_that_a_pause_ends_is_one(void)
@@ -1053,8 +1082,10 @@ static double kinds_play(int kinds)
 	for (int kind = 0; kind < kinds; kind++)
 		look_play(&periods[kind], 2e6);
 	for (int i = 0; i < 100; i++, now_ns += 2200 * US)
-		for (int kind = 0; kind < kinds; kind++)
+		for (int kind = 0; kind < kinds; kind++) {
+			account.paused = false;
 			account_slept(&account, &periods[kind], 2200 * US, 1, now_ns + (uint64_t)kind * 600 * US);
+		}
 	return account.spent_ns;
 }
 
@@ -1245,7 +1276,7 @@ static void test_more_than_is_allowed_ends_all_naps(void)
 
 	account_reset();
 	look_play(&periods, 1e6);
-	slept_play(&periods, 1.1e6, 1000);
+	charged_play(&periods, 1.1e6, 1000);
 	spent_ns = account.spent_ns;
 	CHECK(spent_ns > account_allowed(&account, account_now_ns) && account.paused);
 	CHECK(account_room(&account, account_now_ns) == 0);
@@ -1311,7 +1342,7 @@ static void test_the_record_tells_the_truth(void)
 		for (int i = 0; i < 4; i++)
 			looked_play(&periods, about(1e6, 0.05));
 		for (int i = 0; i < 40; i++)
-			slept_play(&periods, about(1.02e6, 0.05), 1);
+			charged_play(&periods, about(1.02e6, 0.05), 1);
 		account_settle(&account, account_now_ns);
 	}
 	percent = 100 * account.more_ns / account.slept_ns;
@@ -1754,6 +1785,23 @@ static void test_waits_that_grow_are_relearned(void)
 	CHECK(is_near(forecast.entry->periods.usual_ns, 5.2e6, 0.05));
 }
 
+/* The same in a long pause. The wait in which the pause begins does not count: three of its periods, and three more. */
+static void test_waits_that_grow_in_a_pause_are_relearned(void)
+{
+	uint64_t now_ns;
+	uint32_t number = 200;
+
+	plan_reset(true);
+	now_ns = waits_play(OPENED, MS, 0, number);
+	plan.account.paused = true;
+	plan.account.pause = 4096;
+	plan.account.paused_ns = now_ns + 2 * MS;
+	for (; plan.account.paused && number < 300; number++)
+		now_ns = waits_play(now_ns, 5 * MS, number, 1);
+	EXPECT(number == 208, "%" PRIu32, number);
+	CHECK(is_near(forecast.entry->periods.usual_ns, 5.2e6, 0.05));
+}
+
 /* The same the other way round: after the first short step, which begins early, no nap lasts too long. */
 static void test_steps_that_shrink_are_no_longer_slept_through(void)
 {
@@ -1869,6 +1917,7 @@ static void accounts_test(void)
 	test_a_look_corrects_no_more_than_was_charged();
 	test_several_periods_count_as_such();
 	test_periods_of_a_program_that_changes_are_no_loss();
+	test_a_program_that_changes_in_a_pause_ends_it();
 	test_a_loss_that_a_pause_ends_is_one();
 	test_strays_to_both_sides_begin_no_pause();
 	test_a_pause_that_ends_too_soon_tells_nothing();
@@ -1903,6 +1952,7 @@ static void plans_test(void)
 	test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep();
 	test_a_doubted_long_wait_is_slept_in_for_a_part();
 	test_waits_that_grow_are_relearned();
+	test_waits_that_grow_in_a_pause_are_relearned();
 	test_steps_that_shrink_are_no_longer_slept_through();
 	test_long_naps_that_end_late_leave_a_part();
 	test_the_second_long_wait_is_slept_in();
