@@ -74,16 +74,16 @@ SENTENCES = {
     "packaging/man/mpi-wait-policy-file.5": (
         "lose this share of its run, and {start} milliseconds to start with",
         "The library knows a wait after it saw {known} ends of it",
-        "Windows take the first {first} milliseconds, then a {duty} of the time, and later a {steady} of that. A "
-        "window lasts {window} milliseconds",
-        "knows waits of {long} milliseconds and more without a window; ranks sleep in them during a window too, for "
+        "Looks take the first {first} milliseconds, then a {duty} of the time, and later a {steady} of that. A look "
+        "lasts {window} milliseconds",
+        "knows waits of {long} milliseconds and more without a look; ranks sleep in them during a look too, for "
         "{slept} of the shortest",
         "the library adds {shared_us} microseconds to absolute_us and to max_us",
         "in waits longer than {long_share} times max_us: to 1/{long_share} of the wait, and to at most {long_times} "
         "times max_us",
     ),
     "packaging/man/spank-mpi-wait.8": (
-        "A window is {window} milliseconds long or more",
+        "A look is {window} milliseconds long or more",
         "(waits of {long} ms and more are slept in there as well, for {slept} of what is known)",
     ),
     "packaging/man/mpi-wait.1": ("before its start of {start} milliseconds a rank is earned",),
@@ -99,9 +99,9 @@ SENTENCES = {
         "times `max_us`",
         "lose this share of its run, and {start} ms to start with",
         "The library knows a wait after it saw {known} ends of it",
-        "Windows take the first {first} ms, then a {duty} of the time, and later a {steady} of that. A window lasts "
+        "Looks take the first {first} ms, then a {duty} of the time, and later a {steady} of that. A look lasts "
         "{window} ms, and longer where steps are long: it holds {steps} of them",
-        "knows waits of {long} ms and more without a window; ranks sleep in them during a window too, for {slept} of "
+        "knows waits of {long} ms and more without a look; ranks sleep in them during a look too, for {slept} of "
         "the shortest",
         "{pstate_us} unless given",
     ),
