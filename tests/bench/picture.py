@@ -17,7 +17,9 @@ COLOURS = {  # Okabe and Ito's; the library's policies warm, everything else col
 MARKERS = {"nap": "s", "event": "^", "yield": "v", "profile": "D", "foresight": "^", "off": "v", "counting tool": "x",
            "mpi_yield_when_idle": "D", "heavy yield": "D", "I_MPI_WAIT_MODE": "D"}
 NAMES = {"openmpi": "Open MPI 4.1", "openmpi-5": "Open MPI 5.0", "mpich": "MPICH 4.0", "mpich-5": "MPICH 5.0",
-         "intel": "Intel MPI 2021", "openmpi-ucx": "Open MPI 4.1, UCX"}
+         "intel": "Intel MPI 2021", "openmpi-ucx": "Open MPI 4.1, UCX",
+         "mpich-5-ofi-tcp": "MPICH 5.0, libfabric", "mpich-4.3-ofi": "MPICH 4.3, libfabric",
+         "openmpi-5-ofi": "Open MPI 5.0, libfabric", "intel-ofi": "Intel MPI 2021, libfabric"}
 UNITS = ((1e6, "s"), (1e3, "ms"), (1, "µs"))
 SPARE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DPI = 110

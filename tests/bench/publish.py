@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import forecasts, targets
-from tests.bench.benchmarks import applications, foresight, job, late_sender, scale
+from tests.bench.benchmarks import applications, foresight, job, late_sender, launches, scale
 from tests.lib import results as sections
 
 HERE = Path(__file__).resolve().parent
@@ -21,7 +21,8 @@ SHOWN = (  # targets in the README: what a user asks first
     "time added to a call",
     "wall time above that without the library, steps of 500 µs and more, median of the imbalances",
 )
-OWN = {applications.NAME: applications, foresight.NAME: forecasts, job.NAME: job, scale.NAME: scale}
+OWN = {applications.NAME: applications, foresight.NAME: forecasts, job.NAME: job,
+       launches.NAME: launches, scale.NAME: scale}
 """These benchmarks have a section of their own, with tables, and are published alone."""
 QUIET = 0.7
 HALF, SHARE, LONGEST_US = 2, 16, 100  # budget by the lateness covered; wait by budget; a usual nap

@@ -21,7 +21,7 @@ from tests.lib.libraries import BUILD, LIBRARY, ROOT
 
 RUN = ROOT / "tests/bench/run"
 NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "patterns", "polling", "polls", "threads", "launch",
-         "record", "sampler", "applications", "foresight", "job", "scale")
+         "record", "sampler", "applications", "foresight", "launches", "job", "scale")
 SMALL = {"scale": ("--pick=ranks=2", "--pick=steps=20")}  # few ranks, for machines with few cores
 built = pytest.mark.skipif(not LIBRARY.exists() or not (BUILD / "tests/bench/programs/stamp").exists(),
                            reason=f"not built: {LIBRARY}")

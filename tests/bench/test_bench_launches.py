@@ -1,0 +1,31 @@
+"""What the benchmark of single launches judges and prints, from made-up launches."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.benchmarks import launches
+from tests.bench.engine import Measured
+
+
+def measured(*shares: tuple[str, float, float]) -> Measured:
+    found = Measured()
+    for group, delay_us, share in shares:
+        found.add(group, "nap", [({"call": "recv", "bytes": 8, "delay_us": delay_us}, {"cpu_share": share})])
+    return found
+
+
+def test_the_worst_launch_of_any_mpi_is_judged_beside_the_medians() -> None:
+    found = measured(*(("openmpi", 1000.0, share) for share in (0.05, 0.06, 0.9)), ("mpich", 1000.0, 0.08),
+                     ("openmpi", 5000.0, 0.5), ("intel-ofi", 5000.0, 0.11))
+    median, most, over_ofi = launches.targets(found)
+    assert (median.value, most.value, over_ofi.value) == pytest.approx((8, 90, 11))
+    assert median.met and not most.met and over_ofi.met
+    assert median.why == "openmpi 6, mpich 8" and over_ofi.why == "intel-ofi 11"
+
+
+def test_a_line_tells_the_distribution() -> None:
+    values = [0.05] * 10 + [0.1] * 7 + [0.3, 0.4, 0.9]
+    row = {"group": "mpich-5-ofi-tcp", "point": {"delay_us": 5000.0},
+           "figures": {"cpu_share": {"median": 0.1, "low": 0.05, "high": 0.1, "values": values}}}
+    assert launches.row_line(row) == "| MPICH 5.0, libfabric | 5 ms | 5.0 | 7.5 | 31.0 | 90.0 | 3 of 20 |"
