@@ -55,6 +55,8 @@ def remark(results: dict[str, Any]) -> str:
     kind = "virtual machine" if machine["virtual"] else "machine"
     energy = "energy not measured" if machine["energy"].startswith("not") else f"energy {machine['energy']}"
     rounds = f"median of {results['rounds']} rounds, bars: middle half" if results["rounds"] > 1 else "one round"
+    if results["benchmark"] == "launches":
+        rounds = "a mark: one launch"
     short = " · SHORT FORM: shows that it runs, no more" if results["short"] else ""
     return f"{kind}, {machine['cpus']} CPUs, {energy} · {results['began'][:10]} · {rounds}{short}"
 

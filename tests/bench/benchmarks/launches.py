@@ -82,6 +82,9 @@ def section_lines(results: dict[str, Any]) -> list[str]:
             f"{WAITS[1000]} waits of 1 ms in a launch, or {WAITS[5000]} of 5 ms. Each figure: the CPU time of a "
             "launch's waits, in % of what polling takes. On this machine a sleep of 100 µs ended "
             f"{sleep['late_us']:.0f} µs late, one in ten {sleep['late_most_us']:.0f} µs or more.", "",
+            "A nap can cost more than its own lateness: the rank finds cold caches, and a host that gave the idle core "
+            "to other work is slow to give it back. Where that is more than `slowdown` allows, ranks sleep for a part "
+            "of the time.", "",
             f"| MPI | late by | least | median | nine of ten below | most | launches above {MOST} % |",
             "|---|---:|---:|---:|---:|---:|---:|", *map(row_line, results["rows"]), "",
             "| wanted | at most | measured | |", "|---|---:|---:|---|",
