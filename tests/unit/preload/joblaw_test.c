@@ -22,6 +22,8 @@
  *    quarter beside the usual one, so it undercounts rare oversleeps that are longer than that. This is a known limit.
  *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering", "periodic" and "drifting", and where
  *    the machine holds up ranks, by the same limit: they lose up to 1.8 times the bound.
+ *  - Naps cost all ranks' next step, in a ring of more than 16 ranks: some rank is always in a try of its own, and
+ *    each account sees its neighbours alone. They lose up to 1.3 times the bound.
  *  - The scene "long in looks": the program itself works longer in looks, which hides what sleeping costs. The law does
  *    not cover that.
  */
@@ -249,6 +251,8 @@ static bool is_judged(const struct job *job)
 		changing |= strcmp(job->pattern->word, changing_scenes[i]) == 0;
 	oversleeps = job->exits.tail_us >= OVERSLEEP_US && (job->ranks > 2 || changing);
 
+	if (job->cold_us > 0 && job->meeting == JOB_RING && job->ranks > 16)
+		return false;
 	return !oversleeps && job->pattern->work != work_long_looks;
 }
 
