@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.engine import Failure
-from tests.lib.libraries import BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
+from tests.lib.libraries import BUILD, HOOKED, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
 from tests.soak.mpi_matrix.plan import policies
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -24,6 +24,8 @@ LADDER = "ladder"
 """nap as a site's policy without slowdown_percent: nothing is forecast."""
 COUNTER = "counting tool"
 BY_NAME = {mpi.name: mpi for mpi in MPIS}
+WITH_VARIANTS = {mpi.name: mpi for mpi in HOOKED} | BY_NAME
+"""Also over UCX and libfabric, and of other releases."""
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
 
 before_all: tuple[str, ...] = ()  # with --undisturbed: chrt, before every rank
@@ -154,9 +156,9 @@ def available(names: tuple[str, ...], program_name: str, unavailable: dict[str, 
         if only and name not in only:
             continue
         try:
-            program(BY_NAME[name], program_name, *options)
-            BY_NAME[name].launcher()
-            found.append(BY_NAME[name])
+            program(WITH_VARIANTS[name], program_name, *options)
+            WITH_VARIANTS[name].launcher()
+            found.append(WITH_VARIANTS[name])
         except Unavailable as reason:
-            unavailable[BY_NAME[name].title] = str(reason)
+            unavailable[WITH_VARIANTS[name].title] = str(reason)
     return found

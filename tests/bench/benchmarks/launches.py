@@ -13,7 +13,7 @@ from tests.bench.benchmarks import late_sender
 from tests.bench.engine import Cell, Measured, Sample, quantile
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, verdict, worst
-from tests.lib.libraries import HOOKED, OVER_OFI, Mpi, Unavailable
+from tests.lib.libraries import OVER_OFI, Mpi
 
 NAME = "launches"
 TITLE = "Launches, one by one"
@@ -31,24 +31,11 @@ def play(mpi: Mpi, delay_us: int, count: int) -> list[Sample]:
     return [(point, {"cpu_share": figures["cpu_share"]}) for point, figures in samples]
 
 
-def available(names: tuple[str, ...], unavailable: dict[str, str]) -> list[Mpi]:
-    """Returns those of HOOKED that this machine has, with the program built."""
-    found = []
-    for mpi in (mpi for mpi in HOOKED if mpi.name in names and (not variants.only or mpi.name in variants.only)):
-        try:
-            variants.program(mpi, "late-sender")
-            mpi.launcher()
-            found.append(mpi)
-        except Unavailable as reason:
-            unavailable[mpi.title] = str(reason)
-    return found
-
-
 def cells(plan: Plan) -> list[Cell]:
     names = MPI_NAMES[:1] if plan.short else MPI_NAMES
     return [Cell(mpi.name, "nap", partial(play, mpi, delay_us, count))
             for delay_us, count in (WAITS_SHORT if plan.short else WAITS).items()
-            for mpi in available(names, plan.measured.unavailable)]
+            for mpi in variants.available(names, "late-sender", plan.measured.unavailable)]
 
 
 def shares(measured: Measured, delay_us: float, part: float, names: tuple[str, ...] = MPI_NAMES) -> dict[str, float]:
