@@ -349,8 +349,10 @@ static void ranks_start(struct job *job, struct forecast *forecasts, struct mpiw
 /* Returns how long the machine holds up a rank that works for work_ns. */
 static double hold_play(struct job *job, double work_ns)
 {
-	double gap_ns = job->holds.per_s > 0 ? 1e9 / job->holds.per_s : INFINITY, held_ns = 0;
+	double gap_ns = 1e9 / job->holds.per_s, held_ns = 0;
 
+	if (job->holds.per_s == 0)
+		return 0;
 	for (double at_ns = -gap_ns * log(job_unit(job)); at_ns < work_ns; at_ns -= gap_ns * log(job_unit(job))) {
 		double mean_ns = job->holds.mean_us * US * (job_unit(job) < 1.0 / HOLD_LONG_EVERY ? HOLD_LONG : 1);
 
@@ -380,7 +382,7 @@ static void step_play(struct job *job, struct call *calls, int step)
 	for (int i = 0; i < job->ranks; i++) {
 		double work_ns = JOB_WORK_NS * job->pattern->work(job, i, step);
 
-		job->rank[i].now_ns += work_ns + cold_ns + (job->holds.per_s > 0 ? hold_play(job, work_ns) : 0);
+		job->rank[i].now_ns += work_ns + cold_ns + hold_play(job, work_ns);
 	}
 	job->random_state = kept;
 	for (int i = 0; i < job->ranks; i++)
