@@ -40,7 +40,7 @@ struct plan {
 	uint64_t look;         /* number of the look that the open call began in; 0: none */
 	uint64_t silent_ns;    /* time of the last sign of progress, or when the call began to wait */
 	uint64_t ended_ns;     /* end of the latest long silence; 0: none */
-	uint64_t landing_ns;   /* the landing less the usual wake-up; advised to poll: that moment; 0: none */
+	uint64_t landing_ns;   /* the landing less the usual wake-up, or when the advice was to poll; 0: none */
 	uint64_t aimed_ns;     /* end that the latest nap by forecast aimed at */
 	uint64_t outlasted_ns; /* latest known end that was missed: the wait counts from here; 0: none missed */
 	uint64_t empty_ns;     /* last empty poll before the latest nap; 0: nothing came in that nap */
