@@ -25,9 +25,10 @@ static double root(double square)
 	return square > 0 ? guess : 0;
 }
 
-void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm)
+void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm, uint32_t ranks)
 {
-	*account = (struct account){.opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .resumed_ns = now_ns};
+	*account = (struct account){
+	        .opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .ranks = ranks, .resumed_ns = now_ns};
 }
 
 double account_allowed(const struct account *account, uint64_t now_ns)
@@ -71,6 +72,15 @@ uint64_t account_room(const struct account *account, uint64_t now_ns)
 	left_ns = (left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS) + forgiven(account);
 	left_ns = left_ns < try_ns ? left_ns : try_ns;
 	return !account->paused && left_ns > 0 ? (uint64_t)left_ns : 0;
+}
+
+uint64_t account_room_unmeasured(const struct account *account, uint64_t since_ns, uint64_t now_ns)
+{
+	uint64_t room_ns = account_room(account, now_ns);
+	double own_ns = (double)room_ns / account->ranks + share(account, since_ns, now_ns);
+	bool measured = 2 * account->covered_ns > (double)(now_ns - account->since_ns);
+
+	return measured || own_ns > (double)room_ns ? room_ns : (uint64_t)own_ns;
 }
 
 /* Notes that a call is charged for a period, for kinds_at_once. */
@@ -119,7 +129,7 @@ static void check(struct account *account, const struct account_periods *periods
 	else if (failed && account->pause < PAUSE_MOST)
 		account->pause *= pause_growth(account, now_ns);
 	account->paused = true;
-	account->unsure = lost(account) < 2 * root(account->variance);
+	account->unsure = account->ranks <= 2 && lost(account) < 2 * root(account->variance);
 	account->paused_ns = now_ns;
 }
 
@@ -306,10 +316,8 @@ void account_settle(struct account *account, uint64_t now_ns)
 {
 	double beyond_ns = account_allowed(account, now_ns) - ACCOUNT_KEPT_NS - account->spent_ns;
 
-	if (beyond_ns > 0) {
-		account->spent_ns += beyond_ns;
-		account->tried_ns += beyond_ns;
-	}
+	if (beyond_ns > 0)
+		account_charge(account, (uint64_t)beyond_ns);
 	account->variance -= account->variance / MEMORY;
 	account->error_ns = root(account->variance);
 	if (account->paused)

@@ -28,6 +28,9 @@
  * more. Such a nap lasts no longer than the allowance that is left. This is the hard cap, which needs no statistics. A
  * nap of a call whose periods are known lasts no longer than what may be kept. Time in a pause is not charged.
  *
+ * By its own clock a rank cannot see what the naps of other ranks cost. So the cap is stricter while the rank compares
+ * less than half of its time: the allowance divided by the number of ranks, plus the slowdown of the wait so far.
+ *
  * Where sleeping does not pay, the account gives it up soon and tries it again rarely. Each try may lose little: 0.4
  * milliseconds, and 40 percent of what slowdown allows in its time. A larger loss begins a pause, in which nobody
  * sleeps. With half a millisecond and a half, jobs of 1000 ranks whose sleeps are rarely late lost 1.2 to 1.6 times as
@@ -44,7 +47,8 @@
  * the same side therefore begin a pause as well. If three periods in that pause are cut to one side too, no nap
  * is the cause. The account then learns the usual period anew, takes back what it charged for the streak, and ends the
  * pause. So does it if the streak lies in a pause that a loss began. A loss of less than two standard errors may be an
- * error of the measure: the pause that it begins counts as a look.
+ * error of the measure: in a job of two ranks the pause that it begins counts as a look. Among more ranks, others may
+ * sleep in that pause.
  */
 #pragma once
 
@@ -61,6 +65,7 @@
 struct account {
 	uint64_t opened_ns;    /* when the job began */
 	uint64_t slowdown_ppm; /* allowed slowdown; 0: the job has no account */
+	uint32_t ranks;        /* number of ranks of the job; each has an account */
 	double spent_ns;       /* measured loss, plus what was charged by the clock */
 	double variance;       /* variance of the measured loss, in square nanoseconds; fades */
 	double error_ns;       /* standard error of the measured loss */
@@ -95,16 +100,20 @@ struct account_periods {
 	float sample[ACCOUNT_SAMPLES]; /* periods seen in that look or pause, not yet learned from */
 };
 
-/* Opens the account of a job that began at now_ns. */
-void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm);
+/* Opens the account of a rank of a job that began at now_ns. */
+void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm, uint32_t ranks);
 
 /* Returns how much the job may have lost by now: the allowance. */
 double account_allowed(const struct account *account, uint64_t now_ns);
 
-/*
- * Returns how much may be lost now; 0: nobody sleeps. A nap of a call whose periods are not known lasts no longer.
- */
+/* Returns how much may be lost now; 0: nobody sleeps. */
 uint64_t account_room(const struct account *account, uint64_t now_ns);
+
+/*
+ * Returns how much a nap may cost at now_ns in a call whose periods are not known; 0: nobody sleeps. since_ns: when the
+ * call began to wait.
+ */
+uint64_t account_room_unmeasured(const struct account *account, uint64_t since_ns, uint64_t now_ns);
 
 /* Returns true if enough periods are known to charge calls against them. */
 static inline bool account_knows(const struct account_periods *periods)

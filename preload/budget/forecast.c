@@ -3,7 +3,7 @@
  */
 #include "preload/budget/forecast.h"
 
-#include <stddef.h>
+#include <string.h>
 
 #include "preload/contract/hash.h"
 
@@ -279,11 +279,11 @@ static uint32_t units(uint64_t from_ns, uint64_t until_ns)
 	return many < UINT32_MAX ? (uint32_t)many : UINT32_MAX;
 }
 
-/* Keeps an end, in place of the oldest one if there is no room. */
+/* Keeps an end as the latest, in place of the oldest one if there is no room. */
 static void end_keep(struct forecast_ends *ends, uint32_t at)
 {
-	ends->at[ends->next] = at;
-	ends->next = (uint8_t)((ends->next + 1) % FORECAST_ENDS);
+	memmove(&ends->at[1], &ends->at[0], sizeof(ends->at) - sizeof(ends->at[0]));
+	ends->at[0] = at;
 	ends->count = (uint8_t)(ends->count + (ends->count < FORECAST_ENDS));
 }
 
@@ -369,20 +369,10 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked};
 }
 
-/* Keeps only the latest FORECAST_KNOWN ends. */
-static void ends_renew(struct forecast_ends *ends)
-{
-	struct forecast_ends before = *ends;
-
-	*ends = (struct forecast_ends){.count = 0};
-	for (unsigned i = before.count < FORECAST_KNOWN ? before.count : FORECAST_KNOWN; i > 0; i--)
-		end_keep(ends, before.at[(before.next + FORECAST_ENDS - i) % FORECAST_ENDS]);
-}
-
 void forecast_renew(struct forecast_entry *entry)
 {
-	ends_renew(&entry->wait);
-	ends_renew(&entry->since);
+	entry->wait.count = entry->wait.count < FORECAST_KNOWN ? entry->wait.count : FORECAST_KNOWN;
+	entry->since.count = entry->since.count < FORECAST_KNOWN ? entry->since.count : FORECAST_KNOWN;
 	entry->work_ns = 0;
 }
 

@@ -46,9 +46,8 @@
 
 /* Known ends by one clock. */
 struct forecast_ends {
-	uint32_t at[FORECAST_ENDS]; /* in units of 2^FORECAST_UNIT ns */
+	uint32_t at[FORECAST_ENDS]; /* in units of 2^FORECAST_UNIT ns, the latest first */
 	uint8_t count;              /* number of ends in `at` */
-	uint8_t next;               /* index at which the next end is kept */
 };
 
 /* The calls of one key, as far as they are known. */

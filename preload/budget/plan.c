@@ -7,7 +7,7 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
                 uint64_t slowdown_ppm, uint64_t now_ns)
 {
 	*plan = (struct plan){.forecast = forecast, .lane = lane};
-	account_open(&plan->account, now_ns, slowdown_ppm);
+	account_open(&plan->account, now_ns, slowdown_ppm, forecast ? forecast->ranks : 1);
 	looks_open(&plan->looks, seed, now_ns);
 }
 
@@ -50,6 +50,14 @@ static bool is_compared(const struct plan *plan)
 	return plan->forecasts && plan->forecast->entry && account_knows(&plan->forecast->entry->periods);
 }
 
+/* Returns how much a nap of the open call may cost; 0: nobody sleeps. */
+static uint64_t room(const struct plan *plan, uint64_t now_ns)
+{
+	if (!plan->forecast || is_compared(plan))
+		return account_room(&plan->account, now_ns);
+	return account_room_unmeasured(&plan->account, plan->forecast->began_ns, now_ns);
+}
+
 /* Charges the latest nap for what has come, unless empty polls have shown since that nothing came in it. */
 static void nap_end(struct plan *plan)
 {
@@ -62,8 +70,7 @@ static void nap_end(struct plan *plan)
 
 		cost_ns = plan->over_ns > cut_ns ? plan->over_ns - cut_ns : 0;
 	}
-	if (cost_ns > 0)
-		account_charge(&plan->account, cost_ns);
+	account_charge(&plan->account, cost_ns);
 	plan->lane->late_ns += cost_ns;
 	plan->empty_ns = 0;
 }
@@ -107,7 +114,7 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
  */
 static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now_ns, uint64_t most_ns)
 {
-	uint64_t room_ns = account_room(&plan->account, now_ns), exit_ns;
+	uint64_t room_ns = room(plan, now_ns), exit_ns;
 
 	if (is_compared(plan))
 		room_ns = room_ns > 0 ? (uint64_t)ACCOUNT_KEPT_NS : 0;
@@ -121,11 +128,6 @@ static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now
 	return most_ns != 0 && ask_ns > most_ns ? most_ns : ask_ns;
 }
 
-static struct plan_step step_plain(enum plan_advice advice)
-{
-	return (struct plan_step){.advice = advice};
-}
-
 /* Advises a nap that aims at that end, or to poll if such a nap would be too short. */
 static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_t now_ns, uint64_t most_ns)
 {
@@ -134,11 +136,11 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	uint64_t ask_ns = ask_limit(plan, part_ns, now_ns, most_ns);
 
 	if (must_be_awake(plan, now_ns) && ask_ns < FORECAST_NAP_NS)
-		return step_plain(PLAN_LOOK);
+		return (struct plan_step){.advice = PLAN_LOOK};
 	if (end_ns < now_ns)
 		plan->outlasted_ns = end_ns;
 	if (ask_ns < FORECAST_NAP_NS)
-		return step_plain(PLAN_LANDED);
+		return (struct plan_step){.advice = PLAN_LANDED};
 	plan->landing_ns = landing_ns;
 	plan->aimed_ns = end_ns;
 	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
@@ -148,9 +150,9 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 {
 	if (looks_at(&plan->looks, now_ns))
-		return step_plain(PLAN_LOOK);
+		return (struct plan_step){.advice = PLAN_LOOK};
 	plan->landing_ns = 0;
-	return step_plain(PLAN_LADDER);
+	return (struct plan_step){.advice = PLAN_LADDER};
 }
 
 /*
@@ -160,7 +162,7 @@ static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 static struct plan_step step_first(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
 	uint64_t end_ns = plan->forecast->began_ns + forecast_least_ns(plan->forecast);
-	struct plan_step step = step_plain(PLAN_LOOK);
+	struct plan_step step = (struct plan_step){.advice = PLAN_LOOK};
 
 	if (!looks_at(&plan->looks, now_ns))
 		step = step_towards(plan, end_ns, now_ns, most_ns);
@@ -185,7 +187,7 @@ struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 
 bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns)
 {
-	return account_room(&plan->account, now_ns) >= cost_ns;
+	return room(plan, now_ns) >= cost_ns;
 }
 
 void plan_woke(struct plan *plan, struct plan_nap nap)
@@ -256,17 +258,15 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 
 	if (plan->ended_ns == 0 || last_ns - plan->silent_ns >= FORECAST_NAP_NS)
 		plan->ended_ns = last_ns;
-	if (!plan->forecasts) {
-		nap_end(plan);
+	nap_end(plan);
+	if (!plan->forecasts)
 		return;
-	}
 	seen.ended_ns = plan->ended_ns;
 	seen.late = plan_is_late(plan, seen.ended_ns);
 	seen.look = seen.late ? 0 : plan->look;
 	seen.cheap = account_is_cheap(&plan->account, last_ns);
 	if (look_number(plan, last_ns) != seen.look)
 		seen.look = 0;
-	nap_end(plan);
 	call_count(plan, seen.ended_ns, seen.late);
 	passed = forecast_close(plan->forecast, seen);
 	if (passed.ns != 0)

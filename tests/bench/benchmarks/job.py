@@ -28,9 +28,6 @@ TIMEOUT_S = 3600
 STEADY = ("one rank always 30 % slow", "the slow rank rotates", "half of the ranks 50 % slower", "drifting")
 UNEVEN, HEAVY = ("random, 10 %",), ("random, heavy tail",)
 EVERY_LIMIT, APART_LIMIT = 1.2, 3  # per cent, and percentage points
-LIMIT = ("A known limit: a rank that came last in the first look has no period to compare. Until its first comparison, "
-         "only its own clock bounds its naps. With 10 000 ranks, of which a few wake late in each step, the others "
-         "pause after a few steps, and such ranks, one in five where the work drifts, go on for a while.")
 LINE = re.compile(r"(?P<pattern>.{29}\S*?) +(?P<meeting>max|tree|ring) +(?P<figures>[-+\d. ]+)$")
 
 
@@ -185,7 +182,7 @@ def section_lines(results: dict[str, Any]) -> list[str]:
     lines += [f"| {target['text']} | {number(target['limit'])} {target['unit']} | "
               f"{'–' if target['value'] is None else number(target['value']) + ' ' + target['unit']} | "
               f"{verdict(target)} |" for target in results["targets"]]
-    return [*lines, "", LIMIT, ""]
+    return [*lines, ""]
 
 
 def draw(results: dict[str, Any]) -> Any:

@@ -744,7 +744,7 @@ static uint64_t windows, account_now_ns;
 
 static void account_reset(void)
 {
-	account_open(&account, OPENED, SLOWDOWN);
+	account_open(&account, OPENED, SLOWDOWN, 2);
 	account_now_ns = OPENED;
 }
 
@@ -803,6 +803,36 @@ static void test_what_is_kept_has_a_limit(void)
 	account_settle(&account, late_ns);
 	account_charge(&account, (uint64_t)ACCOUNT_KEPT_NS / 2);
 	CHECK(account_room(&account, late_ns) > 0 && (double)account_room(&account, late_ns) <= ACCOUNT_KEPT_NS / 2);
+}
+
+/* What the account allows a call that is not compared, in a wait since that time. */
+static double unmeasured(uint64_t since_ns, uint64_t now_ns)
+{
+	return (double)account_room_unmeasured(&account, since_ns, now_ns);
+}
+
+static void test_the_ranks_share_what_nothing_measures(void)
+{
+	uint64_t since_ns = OPENED + 2 * SECOND;
+	struct account_periods periods = {0};
+	double room_ns;
+
+	account_reset();
+	room_ns = (double)account_room(&account, since_ns);
+	account.ranks = 1;
+	CHECK(is_near(unmeasured(since_ns, since_ns), room_ns, 1e-6));
+	account.ranks = 1000;
+	CHECK(is_near(unmeasured(since_ns, since_ns), room_ns / 1000, 0.01));
+	CHECK(is_near(unmeasured(since_ns, since_ns + SECOND / 100), room_ns / 1000 + 1e5, 0.01));
+	CHECK(unmeasured(since_ns, since_ns + 10 * SECOND) <= ACCOUNT_KEPT_NS);
+	look_play(&periods, 1e6);
+	slept_play(&periods, 1e6, 1);
+	room_ns = (double)account_room(&account, account_now_ns);
+	CHECK(is_near(unmeasured(account_now_ns, account_now_ns), room_ns, 1e-6));
+	account_now_ns += SECOND; /* in which no call was compared */
+	CHECK(unmeasured(account_now_ns, account_now_ns) < room_ns / 2);
+	account.paused = true;
+	CHECK(unmeasured(account_now_ns, account_now_ns + SECOND) == 0);
 }
 
 static void test_calls_are_charged_against_looks(void)
@@ -1044,6 +1074,21 @@ static void test_a_loss_within_its_error_is_measured_anew(void)
 	periods = (struct account_periods){0};
 	look_play(&periods, 1e6);
 	slept_play(&periods, 1.06e6, 20); /* without any error */
+	CHECK(account.paused && !account_doubts(&account, &periods));
+}
+
+/* The accounts of the other ranks may allow them to sleep in this rank's pause. */
+static void test_a_pause_among_many_ranks_is_no_look(void)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	account.ranks = 3;
+	windows++;
+	for (int i = 0; i < 8; i++)
+		looked_play(&periods, i % 2 ? 0.9e6 : 1.1e6);
+	for (int i = 0; i < 40 && !account.paused; i++)
+		slept_play(&periods, 1.06e6, 1);
 	CHECK(account.paused && !account_doubts(&account, &periods));
 }
 
@@ -1676,6 +1721,8 @@ static void test_no_nap_is_longer_than_it_may_be(void)
 	step = plan_ask(&plan, now_ns, 0);
 	CHECK(step.advice == PLAN_NAP && step.ask_ns <= 200 * US && step.ask_ns > 100 * US);
 	forecast.entry->periods.weight = ACCOUNT_KNOWN;
+	plan.account.ranks = 1000; /* makes no difference to a call that is compared */
+	plan.account.covered_ns = 0;
 	CHECK(plan_may(&plan, now_ns, 190 * US) && !plan_may(&plan, now_ns, 210 * US));
 	plan.account.paused = true;
 	CHECK(plan_ask(&plan, now_ns, 0).advice != PLAN_NAP && !plan_may(&plan, now_ns, 1));
@@ -1735,6 +1782,22 @@ static void test_the_second_long_wait_is_slept_in(void)
 	CHECK(step.advice == PLAN_NAP);
 	EXPECT(step.ask_ns < step.left_ns * 6 / 10, "%" PRIu64 " of %" PRIu64, step.ask_ns, step.left_ns);
 	CHECK(plan_ask(&plan, now_ns + lasts_ns * 15 / 16, 0).advice == PLAN_LADDER);
+}
+
+/* No period is known yet: a nap at first may cost the job a thousandth of what a rank of two may. */
+static void test_a_rank_of_many_waits_longer_before_its_first_nap(void)
+{
+	uint64_t now_ns = wait_play_first(100 * MS), room_ns;
+
+	plan_open(&plan, SITE, 1, true, now_ns, real_of(now_ns));
+	room_ns = account_room(&plan.account, now_ns);
+	plan.account.ranks = 1000;
+	CHECK(plan_ask(&plan, now_ns, 0).advice != PLAN_NAP);
+	CHECK(plan_may(&plan, now_ns, room_ns / 1100) && !plan_may(&plan, now_ns, room_ns / 900));
+	CHECK(!plan_may(&plan, now_ns + 20 * MS, 250 * US));
+	now_ns += 30 * MS;
+	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_NAP && plan_may(&plan, now_ns, 250 * US));
+	CHECK(plan_ask(&plan, now_ns, 0).ask_ns < 350 * US);
 }
 
 static void test_the_second_short_wait_is_the_ladders(void)
@@ -1910,6 +1973,7 @@ static void accounts_test(void)
 {
 	test_what_is_allowed_grows_with_time();
 	test_what_is_kept_has_a_limit();
+	test_the_ranks_share_what_nothing_measures();
 	test_calls_are_charged_against_looks();
 	test_hiccups_are_cut();
 	test_skewed_periods_are_no_saving();
@@ -1922,6 +1986,7 @@ static void accounts_test(void)
 	test_strays_to_both_sides_begin_no_pause();
 	test_a_pause_that_ends_too_soon_tells_nothing();
 	test_a_loss_within_its_error_is_measured_anew();
+	test_a_pause_among_many_ranks_is_no_look();
 	test_a_try_is_cheap_while_it_has_lost_little();
 	test_looks_of_the_same_periods_are_averaged();
 	test_kinds_of_calls_are_counted_outside_of_pauses();
@@ -1956,6 +2021,7 @@ static void plans_test(void)
 	test_steps_that_shrink_are_no_longer_slept_through();
 	test_long_naps_that_end_late_leave_a_part();
 	test_the_second_long_wait_is_slept_in();
+	test_a_rank_of_many_waits_longer_before_its_first_nap();
 	test_the_second_short_wait_is_the_ladders();
 	test_slept_ends_of_long_waits_count_until_three_are_known();
 	test_an_end_that_does_not_come_is_left_to_the_ladder();
