@@ -317,7 +317,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
 	bool is_first = entry->looked == 0 && is_unknown && seen.ended_ns - forecast->began_ns >= FORECAST_LONG_NS;
 
-	if (seen.late)
+	if (seen.late || (forecast->late && !forecast->shorter))
 		return;
 	if (seen.look != 0) {
 		end_keep(&entry->wait, wait);
@@ -346,7 +346,8 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 		forecast_widen(entry);
 		return;
 	}
-	entry->late = 0;
+	if (!forecast->late || entry->late < 2)
+		entry->late = 0;
 	if (seen.slept && entry->margin_ns > least_ns && (entry->own_ns == 0 || account_knows(&entry->periods)))
 		entry->margin_ns -= entry->margin_ns / (back > BACK_LEAST ? back : BACK_LEAST);
 }
@@ -362,6 +363,7 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	ends_learn(forecast, entry, seen, periods);
 	margin_learn(forecast, entry, seen);
 	work_learn(forecast, entry, seen);
+	forecast->late = seen.late;
 	entry->ended_ns = seen.ended_ns;
 	entry->look = seen.look;
 	if (seen.ended_ns - forecast->began_ns >= FORECAST_SHORT_NS)

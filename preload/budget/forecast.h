@@ -25,7 +25,8 @@
  * The margin of a key grows by half when the call ended during a nap, or so soon after that it may have. It shrinks by
  * a small part when the call did not: two ranks let one nap in seven be late, 64 and more ranks one in two hundred, or
  * one in a hundred while the account has lost little. The margin also grows when the account measures a loss. After two
- * late ends in a row the thread waits as in a look, so that it sees the end.
+ * late ends in a row the thread waits as in a look, so that it sees the end: twice, since the first of these waits
+ * began late. A wait that began late because the one before it ended late teaches no end.
  */
 #pragma once
 
@@ -80,6 +81,7 @@ struct forecast {
 	uint64_t key;       /* key of the open call: hash of call and previous */
 	uint64_t began_ns;  /* when the open call began to wait */
 	uint32_t number;    /* number of the open call among the calls of its function */
+	bool late;          /* true if the wait before the open call ended late, so that this one may be short */
 	bool shorter;       /* true if the work before the open call was shorter than usual by more than a quarter */
 	uint64_t work_ns;   /* own work before the open call; 0: unknown */
 	uint64_t waited_ns; /* length of all waits before the open call */

@@ -214,10 +214,8 @@ static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 	lane->foreseen += plan->slept;
 	lane->late += late;
 	lane->unforeseen += !plan->slept && plan->look == 0 && ended_ns - plan->forecast->began_ns >= FORECAST_SHORT_NS;
-	if (plan->slept && !late) {
-		lane->early++;
-		lane->early_ns += ended_ns - plan->landed_ns;
-	}
+	lane->early += plan->slept && !late;
+	lane->early_ns += plan->slept && !late ? ended_ns - plan->landed_ns : 0;
 	lane->cost_slept_ns = (uint64_t)account->slept_ns;
 	lane->cost_more_ns = (int64_t)account->more_ns;
 	lane->cost_variance_us = (uint64_t)(account->variance_sum * 1e-6);

@@ -357,6 +357,7 @@ static void test_only_looks_make_an_end_later(void)
 	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS));
 	call_play(SITE, calls++, now_ns, 600 * US, SEEN_LATE);
 	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS)); /* it may have ended before */
+	call_play(SITE, calls++, now_ns, MS, SEEN_SLEPT);
 	call_play(SITE, calls++, now_ns, MS - forecast.entry->margin_ns / 2, SEEN_SLEPT);
 	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS)); /* the margin covers that */
 	call_play(SITE, calls++, now_ns, 600 * US, SEEN_SLEPT);
@@ -432,7 +433,8 @@ static void test_a_longer_stride_is_learned(void)
 	CHECK(period_ns == 2 * MS && passed_periods == 1);
 }
 
-static void test_two_late_ends_are_seen_once_without_a_nap(void)
+/* The first wait after a late end began late itself: its end teaches nothing, so the thread stays awake once more. */
+static void test_two_late_ends_are_seen_twice_without_a_nap(void)
 {
 	uint64_t now_ns;
 
@@ -450,7 +452,31 @@ static void test_two_late_ends_are_seen_once_without_a_nap(void)
 	CHECK(forecast_doubts(&forecast));
 	call_play(SITE, 1, now_ns, MS, SEEN_ELSE);
 	forecast_open(&forecast, SITE, 1, now_ns);
+	CHECK(forecast_doubts(&forecast));
+	call_play(SITE, 1, now_ns, MS, SEEN_ELSE);
+	forecast_open(&forecast, SITE, 1, now_ns);
 	CHECK(!forecast_doubts(&forecast));
+}
+
+/* A nap ended late: the next wait begins late and is short, though the program has not changed. */
+static void test_a_wait_that_began_late_teaches_no_end(void)
+{
+	uint64_t now_ns;
+
+	for (int look = 0; look < 2; look++) {
+		forecast_reset(2);
+		now_ns = calls_play(SITE, SECOND, MS, 8) + MS;
+		call_play(SITE, 8, now_ns, 1700 * US, SEEN_LATE);
+		call_play(SITE, 9, now_ns + 1700 * US, 300 * US, look ? SEEN_LOOK : SEEN_ELSE);
+		CHECK(forecast_least_ns(&forecast) > 990 * US);
+		call_play(SITE, 10, now_ns + 3 * MS, 400 * US, look ? SEEN_LOOK : SEEN_ELSE);
+		CHECK(forecast_least_ns(&forecast) < 410 * US);
+	}
+	call_play(SITE, 11, now_ns + 4 * MS, 700 * US, SEEN_LATE);
+	forecast_open(&forecast, SITE, 12, now_ns + 5 * MS);
+	forecast.shorter = true; /* the thread's own work tells that the program has changed */
+	forecast_close(&forecast, (struct forecast_seen){.ended_ns = now_ns + 5 * MS + 200 * US});
+	CHECK(forecast_least_ns(&forecast) < 210 * US);
 }
 
 /* The margin after so many calls of that kind. */
@@ -1596,7 +1622,7 @@ static void test_signs_of_progress_before_are_slept_through(void)
 	CHECK(wait.naps == 1 && wait.asleep_ns > 800 * US);
 }
 
-static void test_two_late_waits_are_followed_by_one_without_a_nap(void)
+static void test_two_late_waits_are_followed_by_two_without_a_nap(void)
 {
 	uint32_t number = 400;
 	uint64_t now_ns;
@@ -1610,10 +1636,13 @@ static void test_two_late_waits_are_followed_by_one_without_a_nap(void)
 		CHECK(wait.naps == 1 && wait.over_ns > 0);
 	}
 	CHECK(lane.late == 2);
-	plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
-	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_LOOK);
-	plan_close(&plan, now_ns + MS);
-	now_ns = waits_play(now_ns + MS, MS, number + 1, 1);
+	for (int i = 0; i < 2; i++) {
+		plan_open(&plan, SITE, number++, true, now_ns, real_of(now_ns));
+		CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_LOOK);
+		now_ns += MS;
+		plan_close(&plan, now_ns);
+	}
+	now_ns = waits_play(now_ns, MS, number, 1);
 	CHECK(wait.naps == 1);
 }
 
@@ -1952,7 +1981,8 @@ static void forecasts_test(void)
 	test_long_waits_need_no_look();
 	test_a_call_that_is_not_seen_counts_by_its_number();
 	test_a_longer_stride_is_learned();
-	test_two_late_ends_are_seen_once_without_a_nap();
+	test_two_late_ends_are_seen_twice_without_a_nap();
+	test_a_wait_that_began_late_teaches_no_end();
 	test_the_margin_follows_late_ends();
 	test_many_ranks_give_back_less_and_begin_with_more();
 	test_margins_are_narrower_where_naps_are_cheap();
@@ -2009,7 +2039,7 @@ static void plans_test(void)
 	test_a_long_wait_is_slept_in_for_a_part_in_looks();
 	test_the_nap_aims_at_the_end_of_the_last_long_silence();
 	test_signs_of_progress_before_are_slept_through();
-	test_two_late_waits_are_followed_by_one_without_a_nap();
+	test_two_late_waits_are_followed_by_two_without_a_nap();
 	test_what_is_not_compared_is_charged_by_the_clock();
 	test_what_is_compared_is_charged_for_late_naps_alone();
 	test_naps_that_tell_nothing_of_exits_teach_none();
