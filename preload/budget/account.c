@@ -25,10 +25,9 @@ static double root(double square)
 	return square > 0 ? guess : 0;
 }
 
-void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm, uint32_t ranks)
+void account_open(struct account *account, uint64_t now_ns, uint64_t ppm, uint32_t ranks)
 {
-	*account = (struct account){
-	        .opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .ranks = ranks, .resumed_ns = now_ns};
+	*account = (struct account){.opened_ns = now_ns, .resumed_ns = now_ns, .slowdown_ppm = ppm, .ranks = ranks};
 }
 
 double account_allowed(const struct account *account, uint64_t now_ns)
@@ -189,10 +188,14 @@ static void begin_anew(struct account_periods *periods)
 	periods->weight = (float)periods->count;
 }
 
-/* Takes shift_ns back from the account, and begins to count charges and samples anew. many: as in look_learn. */
+/*
+ * Takes shift_ns back from the account, and begins to count charges and samples anew. many: as in look_learn. What was
+ * charged before a pause is no loss, and no gain, of the try after it.
+ */
 static void correct(struct account *account, struct account_periods *periods, double shift_ns, double many)
 {
 	account->spent_ns -= shift_ns / many;
+	account->tried_ns -= periods->window == UINT64_MAX ? shift_ns / many : 0;
 	account->more_ns -= shift_ns;
 	periods->charged_ns = periods->slept = periods->count = 0;
 	periods->strayed = 0;

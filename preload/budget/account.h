@@ -100,8 +100,8 @@ struct account_periods {
 	float sample[ACCOUNT_SAMPLES]; /* periods seen in that look or pause, not yet learned from */
 };
 
-/* Opens the account of a rank of a job that began at now_ns. */
-void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm, uint32_t ranks);
+/* Opens the account of a rank of a job that began at now_ns. ppm: allowed slowdown. */
+void account_open(struct account *account, uint64_t now_ns, uint64_t ppm, uint32_t ranks);
 
 /* Returns how much the job may have lost by now: the allowance. */
 double account_allowed(const struct account *account, uint64_t now_ns);

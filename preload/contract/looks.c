@@ -6,9 +6,8 @@
 static unsigned period_shift(const struct looks *looks, uint64_t now_ns)
 {
 	unsigned shift = LOOKS_PERIOD_SHIFT + looks->level;
-	bool steady = now_ns - looks->opened_ns >= (uint64_t)LOOKS_YOUNG << shift;
 
-	return steady ? shift + LOOKS_STEADY_SHIFT : shift;
+	return now_ns - looks->opened_ns >= (uint64_t)LOOKS_YOUNG << shift ? shift + LOOKS_STEADY_SHIFT : shift;
 }
 
 /*
@@ -17,9 +16,9 @@ static unsigned period_shift(const struct looks *looks, uint64_t now_ns)
  */
 static uint64_t window_begin(const struct looks *looks, uint64_t number, unsigned shift)
 {
-	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level), latest_ns, begin_ns;
+	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
+	uint64_t latest_ns = ((number + 1) << shift) - window_ns, begin_ns;
 
-	latest_ns = ((number + 1) << shift) - window_ns;
 	for (; shift > LOOKS_PERIOD_SHIFT; shift--)
 		number = number * 2 + (hash_add(hash_add(looks->seed, number), shift) & 1);
 	begin_ns = hash_add(looks->seed, number) % ((UINT64_C(1) << shift) - (UINT64_C(1) << LOOKS_WINDOW_SHIFT));

@@ -11,6 +11,9 @@
  * needs a longer window. It falls if no call has had a period that needs the level for two periods.
  *
  * After two periods of its level a job looks in one window of four.
+ *
+ * A job begins with a look of LOOKS_FIRST_NS. It is twice as long at level 1: steps of a millisecond or two would else
+ * be known only at the next look. Longer steps have long waits, which are slept in as soon as one end is known.
  */
 #pragma once
 
@@ -28,7 +31,7 @@
 /* The window that is open now, or the next one. Times are those of the clock that waits are measured with. */
 struct looks {
 	uint64_t seed;      /* number that all ranks of the job share */
-	uint64_t opened_ns; /* when the job began; it looks for LOOKS_FIRST_NS from then on */
+	uint64_t opened_ns; /* when the job began; it looks for LOOKS_FIRST_NS from then on, or for longer (above) */
 	uint64_t from_ns;   /* when the window begins */
 	uint64_t until_ns;  /* when the window ends */
 	uint64_t number;    /* number of the period in which the window lies, the same in all ranks */
@@ -47,7 +50,8 @@ bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns);
 
 static inline bool looks_at(const struct looks *looks, uint64_t now_ns)
 {
-	return now_ns - looks->opened_ns < LOOKS_FIRST_NS || (now_ns >= looks->from_ns && now_ns < looks->until_ns);
+	return now_ns - looks->opened_ns < LOOKS_FIRST_NS << (looks->level == 1) ||
+	       (now_ns >= looks->from_ns && now_ns < looks->until_ns);
 }
 
 /* Returns how long four windows last. */

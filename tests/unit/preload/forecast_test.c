@@ -261,6 +261,11 @@ static void test_a_job_looks_at_first(void)
 	looks_open(&looks, SEED, SECOND);
 	CHECK(looks_at(&looks, SECOND) && looks_at(&looks, SECOND + LOOKS_FIRST_NS - 1));
 	CHECK(!looks_at(&looks, SECOND + LOOKS_FIRST_NS));
+	looks.level = 1;
+	CHECK(looks_at(&looks, SECOND + 2 * LOOKS_FIRST_NS - 1) && !looks_at(&looks, SECOND + 2 * LOOKS_FIRST_NS));
+	looks.level = 2;
+	CHECK(!looks_at(&looks, SECOND + LOOKS_FIRST_NS));
+	looks.level = 0;
 	CHECK(looks_find(&looks, SECOND + LOOKS_FIRST_NS, SECOND));
 	CHECK(!looks_find(&looks, looks.until_ns - 1, SECOND));
 	CHECK(looks_at(&looks, looks.from_ns) && !looks_at(&looks, looks.until_ns) &&
@@ -936,6 +941,7 @@ static void test_a_look_corrects_what_belongs_to_the_program(void)
 		charged_play(&periods, after_ns[i], 20);
 		EXPECT(is_near(periods.usual_ns, after_ns[i], 0.001), "%f", periods.usual_ns);
 		EXPECT(account.spent_ns < 0.05e6 && account.spent_ns > -0.05e6, "%f", account.spent_ns);
+		CHECK(account.tried_ns == 0); /* the try's loss is corrected as well */
 		EXPECT(account.more_ns < 0.05e6 && account.more_ns > -0.05e6, "%f", account.more_ns);
 	}
 }
@@ -1096,6 +1102,7 @@ static void test_a_loss_within_its_error_is_measured_anew(void)
 	account.tried_ns = account.spent_ns;
 	slept_play(&periods, 1.06e6, 1);
 	CHECK(account.spent_ns < spent_ns - 0.1e6 && periods.usual_ns > 1.03e6);
+	CHECK(account.spent_ns > account.tried_ns - 0.05e6); /* what came before the pause is no gain of the new try */
 	account_reset();
 	periods = (struct account_periods){0};
 	look_play(&periods, 1e6);
