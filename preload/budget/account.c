@@ -280,8 +280,8 @@ void account_slept(struct account *account, struct account_periods *periods, uin
                    uint64_t now_ns)
 {
 	double usual_ns, beyond_ns, more_ns, variance, shared;
+	bool awake = account->paused || (account->ranks <= 2 && account_room(account, now_ns) == 0), streak;
 	int32_t side;
-	bool streak;
 
 	if (!account->paused)
 		samples_learn(account, periods, now_ns);
@@ -293,8 +293,8 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	side = (beyond_ns > more_ns) - (beyond_ns < more_ns);
 	streak = periods->strayed * side > 0;
 	periods->strayed = streak ? periods->strayed + side : side;
-	periods->streak_ns = (streak ? periods->streak_ns : 0) + (account->paused ? 0 : more_ns);
-	if (account->paused)
+	periods->streak_ns = (streak ? periods->streak_ns : 0) + (awake ? 0 : more_ns);
+	if (awake)
 		return;
 	cover(account, (double)passed_ns, now_ns);
 	shared = kinds_at_once(account, now_ns);

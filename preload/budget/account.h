@@ -26,7 +26,8 @@
  * since nobody sleeps while the loss is larger. Allowance that is not spent is kept up to a limit. A call whose periods
  * are not known yet is charged by the clock: a nap in which something arrived may have cost its whole length, and no
  * more. Such a nap lasts no longer than the allowance that is left. This is the hard cap, which needs no statistics. A
- * nap of a call whose periods are known lasts no longer than what may be kept. Time in a pause is not charged.
+ * nap of a call whose periods are known lasts no longer than what may be kept. Time in a pause is not charged; nor is,
+ * in a job of two ranks, time in which nothing is left: what lengthens a period then is no nap.
  *
  * By its own clock a rank cannot see what the naps of other ranks cost. So the cap is stricter while the rank compares
  * less than half of its time: the allowance divided by the number of ranks, plus the slowdown of the wait so far.
@@ -151,7 +152,7 @@ bool account_relearned(struct account *account, struct account_periods *periods,
 
 /*
  * Charges a call outside of looks that ended passed_ns after an earlier end, in which many periods passed. Charges
- * nothing in a pause, and while the usual period is unknown.
+ * nothing in a pause, with two ranks nothing while the room is 0, and nothing while the usual period is unknown.
  */
 void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
                    uint64_t now_ns);

@@ -933,6 +933,7 @@ static void test_a_look_corrects_what_belongs_to_the_program(void)
 		struct account_periods periods = {0};
 
 		account_reset();
+		account.ranks = 3; /* with two ranks nothing is charged once the allowance is spent */
 		look_play(&periods, 1e6);
 		charged_play(&periods, 1e6, 20);
 		charged_play(&periods, after_ns[i], 20);
@@ -1110,6 +1111,25 @@ static void test_a_loss_within_its_error_is_measured_anew(void)
 	CHECK(account.paused && !account_doubts(&account, &periods));
 }
 
+/* Nobody sleeps then in a job of two ranks; in a larger one, others may. */
+static void test_time_without_room_is_not_charged(void)
+{
+	for (uint32_t ranks = 2; ranks <= 3; ranks++) {
+		struct account_periods periods = {0};
+		double spent_ns;
+
+		account_reset();
+		account.ranks = ranks;
+		look_play(&periods, 1e6);
+		slept_play(&periods, 1e6, 1);
+		account_charge(&account, 20 * MS);
+		CHECK(account_room(&account, account_now_ns) == 0 && !account.paused);
+		spent_ns = account.spent_ns;
+		slept_play(&periods, 1.1e6, 2);
+		CHECK((account.spent_ns > spent_ns + 0.1e6) == (ranks > 2));
+	}
+}
+
 /* The accounts of the other ranks may allow them to sleep in this rank's pause. */
 static void test_a_pause_among_many_ranks_is_no_look(void)
 {
@@ -1157,6 +1177,7 @@ static double kinds_play(int kinds)
 	uint64_t now_ns = OPENED;
 
 	account_reset();
+	account.ranks = 3;
 	for (int kind = 0; kind < kinds; kind++)
 		look_play(&periods[kind], 2e6);
 	for (int i = 0; i < 100; i++, now_ns += 2200 * US)
@@ -1353,6 +1374,7 @@ static void test_more_than_is_allowed_ends_all_naps(void)
 	double spent_ns;
 
 	account_reset();
+	account.ranks = 3;
 	look_play(&periods, 1e6);
 	charged_play(&periods, 1.1e6, 1000);
 	spent_ns = account.spent_ns;
@@ -2024,6 +2046,7 @@ static void accounts_test(void)
 	test_a_pause_that_ends_too_soon_tells_nothing();
 	test_a_loss_within_its_error_is_measured_anew();
 	test_a_pause_among_many_ranks_is_no_look();
+	test_time_without_room_is_not_charged();
 	test_a_try_is_cheap_while_it_has_lost_little();
 	test_looks_of_the_same_periods_are_averaged();
 	test_kinds_of_calls_are_counted_outside_of_pauses();
