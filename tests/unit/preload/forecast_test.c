@@ -836,7 +836,7 @@ static void test_what_is_kept_has_a_limit(void)
 	CHECK(account_room(&account, late_ns) > 0 && (double)account_room(&account, late_ns) <= ACCOUNT_KEPT_NS / 2);
 }
 
-/* What the account allows a call that is not compared, in a wait since that time. */
+/* Returns how much the account allows a call that is not compared, in a wait since that time. */
 static double unmeasured(uint64_t since_ns, uint64_t now_ns)
 {
 	return (double)account_room_unmeasured(&account, since_ns, now_ns);
