@@ -7,7 +7,7 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
                 uint64_t slowdown_ppm, uint64_t now_ns)
 {
 	*plan = (struct plan){.forecast = forecast, .lane = lane};
-	account_open(&plan->account, now_ns, slowdown_ppm, forecast ? forecast->ranks : 1);
+	account_open(&plan->account, now_ns, slowdown_ppm, forecast && forecast->ranks > 0 ? forecast->ranks : 1);
 	looks_open(&plan->looks, seed, now_ns);
 }
 

@@ -186,7 +186,7 @@ static void account_check(const struct plan *plan, uint64_t ask_ns, uint64_t exi
 	if (model.end_ns > model.now_ns && model.end_ns <= model.now_ns + actual_ns)
 		model.arrived_ns += actual_ns;
 	/* A silent runtime may not have noticed the end of the step yet when the nap begins. */
-	if (model.end_ns + IDLE_CALLS * POLL_NS > model.now_ns &&
+	if (model.end_ns + (model.silent ? IDLE_CALLS * POLL_NS : 0) > model.now_ns &&
 	    model.end_ns <= model.now_ns + actual_ns + process.burst * POLL_NS)
 		model.about_ns += actual_ns;
 }
