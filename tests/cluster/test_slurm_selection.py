@@ -103,6 +103,5 @@ def test_a_core_that_two_jobs_have_is_not_low(forced: Cluster) -> None:
     record, other = jobs.record(forced, job.job), jobs.record(forced, second.job)
     assert frequencies(forced, "c1") == before
     assert record["grant"]["cores"] == 2 and record["grant"]["low_s"] > 0
-    transitions = record["grant"]["transitions"]
-    assert transitions >= 3 and transitions % 2 == 1, "low, back, and low; it is the second job that puts it back then"
+    assert record["grant"]["transitions"] >= 3, "low, back, and low; then the second job, or the first, puts it back"
     assert other["grant"]["cores"] == 0 and other["grant"]["refused"] == {"another job has the core": 2}

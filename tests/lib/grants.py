@@ -68,11 +68,15 @@ def set_file(cluster: Cluster, policy: int, file: str, value: object) -> None:
     cluster.node_run(cluster.nodes[0], ["sh", "-c", f"echo {value} > {CPUFREQ}/policy{policy}/{file}"], check=True)
 
 
-def heard(record: dict[str, Any]) -> int:
-    """Returns the number of changes that the ranks know of. A rank waits 100 ms for an answer: on a busy machine it may
-    miss one, which only root then counts."""
-    count: int = record["wait"]["transitions"]
-    return count
+def check_changes(record: dict[str, Any], waits: int) -> bool:
+    """Checks the changes of frequency that root counted, and those that the ranks know of. Each wait has two, down and
+    up. Returns false if a rank missed an answer: it waits 100 ms for one, which a busy machine may exceed. Then it does
+    not ask again for 10 s, so fewer waits are low."""
+    root: int = record["grant"]["transitions"]
+    ranks: int = record["wait"]["transitions"]
+    assert 0 < ranks <= root
+    assert ranks < root or root >= 2 * waits
+    return ranks == root
 
 
 def left(cluster: Cluster) -> str:
