@@ -6,7 +6,7 @@
 #define CHANGED    9.0      /* squared number of standard errors by which a look must differ to begin anew */
 #define MEMORY     32.0     /* periods that the mean remembers; looks over which the error fades */
 #define TRY_NS     400000.0 /* loss that a try may make, beside its share */
-#define TRY_SHARE  0.4      /* part of what slowdown allows in the time of the try */
+#define TRY_SHARE  0.6      /* part of what slowdown allows in the time of the try */
 #define PAUSE_MOST 4096u
 
 /* Returns the value, or the nearest one in [-most, most]. */

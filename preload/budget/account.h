@@ -33,14 +33,15 @@
  * less than half of its time: the allowance divided by the number of ranks, plus the slowdown of the wait so far.
  *
  * Where sleeping does not pay, the account gives it up soon and tries it again rarely. Each try may lose little: 0.4
- * milliseconds, and 40 percent of what slowdown allows in its time. A larger loss begins a pause, in which nobody
- * sleeps. With half a millisecond and a half, jobs of 1000 ranks whose sleeps are rarely late lost 1.2 to 1.6 times as
- * much (emulated). All ranks end the pause at the same moment of their nodes' clocks: when the number of the turn (four
- * windows of the looks) becomes a multiple of the pause's length, 1 turn at first and 4096 at most. A look outside of
- * pauses halves that length, so a hiccup of the machine costs a short pause.
+ * milliseconds, and 60 percent of what slowdown allows in its time. A larger loss begins a pause, in which nobody
+ * sleeps. With 40 percent, two ranks whose naps cost half of what slowdown allows kept half of their waits' CPU time,
+ * not a fifth; with 80 percent, jobs whose naps cost twice of what it allows became 1.6 percent longer (emulated). All
+ * ranks end the pause at the same moment of their nodes' clocks: when the number of the turn (four windows of the
+ * looks) becomes a multiple of the pause's length, 1 turn at first and 4096 at most. A look outside of pauses halves
+ * that length, so a hiccup of the machine costs a short pause.
  *
  * A try that fails as well makes the next pause longer. If the try lost more than twice what slowdown allows in its
- * time, sleeping does not pay: the pause is four times as long. If not, but the try lost more than 40 percent of what
+ * time, sleeping does not pay: the pause is four times as long. If not, but the try lost more than 60 percent of what
  * slowdown allows since the pause before began, it is twice as long. So a job in which a nap costs a little more than
  * it may, as where wake-ups find cold caches, sleeps for a part of its time.
  *
