@@ -55,9 +55,7 @@ uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns)
 	uint64_t tail_ns = forecast->tail_ns[class_of(ask_ns)], short_ns = FORECAST_SHORT_NS;
 	uint64_t cost_ns = forecast_exit_ns(forecast, short_ns) + FORECAST_NAP_NS;
 
-	if (ask_ns < 2 * short_ns)
-		return ask_ns;
-	if (tail_ns != 0 && tail_ns < forecast->tail_ns[class_of(short_ns)] + cost_ns)
+	if (ask_ns < 2 * short_ns || (tail_ns != 0 && tail_ns < forecast->tail_ns[class_of(short_ns)] + cost_ns))
 		return ask_ns;
 	if (tail_ns > short_ns)
 		short_ns = tail_ns < ask_ns / 2 ? tail_ns : ask_ns / 2;
@@ -164,9 +162,7 @@ static struct forecast_entry *entry_make(struct forecast *forecast)
 
 bool forecast_knows(const struct forecast *forecast)
 {
-	const struct forecast_entry *entry = forecast->entry;
-
-	return entry && entry->wait.count >= FORECAST_KNOWN;
+	return forecast->entry && forecast->entry->wait.count >= FORECAST_KNOWN;
 }
 
 bool forecast_doubts(const struct forecast *forecast)
@@ -237,9 +233,7 @@ uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t
 
 uint64_t forecast_least_ns(const struct forecast *forecast)
 {
-	const struct forecast_ends *ends = &forecast->entry->wait;
-
-	return ends->count > 0 ? (uint64_t)least(ends) << FORECAST_UNIT : 0;
+	return forecast->entry->wait.count > 0 ? (uint64_t)least(&forecast->entry->wait) << FORECAST_UNIT : 0;
 }
 
 /*
@@ -315,7 +309,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
 	uint32_t margin = entry->margin_ns >> FORECAST_UNIT;
 	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
-	bool is_first = entry->looked == 0 && is_unknown && seen.ended_ns - forecast->began_ns >= FORECAST_LONG_NS;
+	bool is_first = entry->looked == 0 && (seen.awake || (is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT));
 
 	if (seen.late || (forecast->late && !forecast->shorter))
 		return;

@@ -10,7 +10,9 @@
  *
  * An end is kept if it was seen in a look (contract/looks.h), in which nobody sleeps. Outside of looks an end is kept
  * only if it is earlier than all that are kept, by more than the margin. So a wait cannot grow because it was slept
- * through. Before the first look, ends of long waits are kept too: a job with long steps need not wait for its look.
+ * through. Before the first look of a key, ends of long waits are kept too, and of short waits without sleep: after its
+ * first wait a call is watched until three ends are known. So a job with long steps, or a phase that begins, need not
+ * wait for a look.
  *
  * A call that found its message soon is not seen here: its end is not known. So each call brings its number among the
  * calls of its function. A period counts if as many calls lie between its two ends as usual. If a multiple of that lies
@@ -143,6 +145,7 @@ struct forecast_seen {
 	uint64_t ended_ns; /* end of the call's last long silence */
 	uint64_t look;     /* number of the look that the call began and ended in; 0: none */
 	bool slept;        /* true if the thread slept by forecast */
+	bool awake;        /* true if the thread did not sleep at all */
 	bool late;         /* true if the call ended during a nap by forecast */
 	bool cheap;        /* true if sleeping costs little, so that more ends may be late */
 };

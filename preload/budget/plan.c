@@ -32,7 +32,7 @@ void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts
 {
 	plan->forecasts = forecasts && plan->forecast;
 	plan->slept = false;
-	plan->ended_ns = plan->landing_ns = plan->empty_ns = plan->landed_ns = plan->outlasted_ns = 0;
+	plan->ended_ns = plan->landing_ns = plan->empty_ns = plan->woke_ns = plan->landed_ns = plan->outlasted_ns = 0;
 	plan->silent_ns = now_ns;
 	if (looks_find(&plan->looks, now_ns, real_ns)) {
 		account_settle(&plan->account, now_ns);
@@ -156,17 +156,19 @@ static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 }
 
 /*
- * Advises where fewer ends are known than a forecast takes: most of a long wait may be slept through, and the ladder
- * takes the rest.
+ * Advises where fewer ends are known than a forecast takes. Most of a long wait may be slept through. Else the thread
+ * is awake, to learn the ends of a call that repeats; once the wait is long the ladder takes over.
  */
 static struct plan_step step_first(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
-	uint64_t end_ns = plan->forecast->began_ns + forecast_least_ns(plan->forecast);
+	uint64_t began_ns = plan->forecast->began_ns;
 	struct plan_step step = (struct plan_step){.advice = PLAN_LOOK};
 
 	if (!looks_at(&plan->looks, now_ns))
-		step = step_towards(plan, end_ns, now_ns, most_ns);
-	return step.advice == PLAN_NAP ? step : step_unknown(plan, now_ns);
+		step = step_towards(plan, began_ns + forecast_least_ns(plan->forecast), now_ns, most_ns);
+	if (step.advice != PLAN_NAP && now_ns - began_ns >= FORECAST_LONG_NS)
+		step = step_unknown(plan, now_ns);
+	return step;
 }
 
 struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
@@ -251,7 +253,7 @@ bool plan_is_late(const struct plan *plan, uint64_t ended_ns)
 
 void plan_close(struct plan *plan, uint64_t last_ns)
 {
-	struct forecast_seen seen = {.slept = plan->slept};
+	struct forecast_seen seen = {.slept = plan->slept, .awake = plan->woke_ns == 0};
 	struct forecast_passed passed;
 
 	if (plan->ended_ns == 0 || last_ns - plan->silent_ns >= FORECAST_NAP_NS)

@@ -1858,12 +1858,24 @@ static void test_a_rank_of_many_waits_longer_before_its_first_nap(void)
 	CHECK(plan_ask(&plan, now_ns, 0).ask_ns < 350 * US);
 }
 
-static void test_the_second_short_wait_is_the_ladders(void)
+/* A call that repeats is watched until its ends are known; once a wait of it is long, the ladder takes over. */
+static void test_the_next_short_waits_are_watched(void)
 {
 	uint64_t now_ns = wait_play_first(MS);
 
 	plan_open(&plan, SITE, 1, true, now_ns, real_of(now_ns));
-	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_LADDER);
+	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_LOOK);
+	CHECK(plan_ask(&plan, now_ns + 2 * MS - US, 0).advice == PLAN_LOOK);
+	CHECK(plan_ask(&plan, now_ns + 2 * MS, 0).advice == PLAN_LADDER);
+	plan_woke(&plan, (struct plan_nap){PLAN_BY_LADDER, now_ns, 100 * US, now_ns + 110 * US, false, true});
+	plan_close(&plan, now_ns + 1900 * US); /* it slept: its end may be late */
+	for (uint32_t i = 2; i < 4; i++) {
+		now_ns = wait_play(SITE, i, now_ns + 2 * MS, MS);
+		CHECK(forecast_knows(&forecast) == (i == 3));
+	}
+	now_ns += 2 * MS;
+	plan_open(&plan, SITE, 4, true, now_ns, real_of(now_ns));
+	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_NAP);
 }
 
 static void test_slept_ends_of_long_waits_count_until_three_are_known(void)
@@ -2082,7 +2094,7 @@ static void plans_test(void)
 	test_long_naps_that_end_late_leave_a_part();
 	test_the_second_long_wait_is_slept_in();
 	test_a_rank_of_many_waits_longer_before_its_first_nap();
-	test_the_second_short_wait_is_the_ladders();
+	test_the_next_short_waits_are_watched();
 	test_slept_ends_of_long_waits_count_until_three_are_known();
 	test_an_end_that_does_not_come_is_left_to_the_ladder();
 	test_what_is_not_known_is_left_to_the_ladder();

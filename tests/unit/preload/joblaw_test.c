@@ -20,8 +20,8 @@
  *
  *  - One sleep in 100 ends 4 ms late, in a job of more than two ranks. An account counts of each period no more than a
  *    quarter beside the usual one, so it undercounts rare oversleeps that are longer than that. This is a known limit.
- *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering" and "periodic", and where the machine
- *    holds up ranks, by the same limit: they lose up to 1.8 times the bound.
+ *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering", "drifting" and "periodic", and where
+ *    the machine holds up ranks, by the same limit: they lose up to 1.8 times the bound.
  *  - Naps cost all ranks' next step, in a ring of more than 16 ranks: some rank is always in a try of its own, and
  *    each account sees its neighbours alone. They lose up to 1.3 times the bound.
  *  - The scene "long in looks": the program itself works longer in looks, which hides what sleeping costs. The law does
@@ -243,11 +243,11 @@ static void accounts_watch(struct job *job, int step)
 /* The cases in which the true loss is told alone stand at the head of this file. */
 static bool is_judged(const struct job *job)
 {
-	static const char *const changing_scenes[] = {"rotating", "wandering", "periodic"};
+	static const char *const changing_scenes[] = {"rotating", "wandering", "drifting", "periodic"};
 	bool changing = job->holds.per_s > 0;
 	bool oversleeps;
 
-	for (int i = 0; i < 3; i++)
+	for (size_t i = 0; i < sizeof(changing_scenes) / sizeof(changing_scenes[0]); i++)
 		changing |= strcmp(job->pattern->word, changing_scenes[i]) == 0;
 	oversleeps = job->exits.tail_us >= OVERSLEEP_US && (job->ranks > 2 || changing);
 

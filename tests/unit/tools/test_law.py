@@ -61,7 +61,7 @@ SENTENCES = {
         "microseconds",
         "Looks take the first {first} milliseconds, then a {duty} of the time, and later a {steady} of that. A look "
         "lasts {window} milliseconds",
-        "knows waits of {long} milliseconds and more without a look; ranks sleep in them during a look too, for "
+        "knows waits of {long} milliseconds and more without that; ranks sleep in them during a look too, for "
         "{slept} of the shortest",
         "lost it to another thread for {slice} milliseconds or more",
         "user-level wait state, {rest_us} microseconds at most",
@@ -76,7 +76,7 @@ SENTENCES = {
         "The library knows a wait after it saw {known} ends of it",
         "Looks take the first {first} milliseconds, then a {duty} of the time, and later a {steady} of that. A look "
         "lasts {window} milliseconds",
-        "knows waits of {long} milliseconds and more without a look; ranks sleep in them during a look too, for "
+        "knows waits of {long} milliseconds and more without that; ranks sleep in them during a look too, for "
         "{slept} of the shortest",
         "the library adds {shared_us} microseconds to absolute_us and to max_us",
         "in waits longer than {long_share} times max_us: to 1/{long_share} of the wait, and to at most {long_times} "
@@ -101,7 +101,7 @@ SENTENCES = {
         "The library knows a wait after it saw {known} ends of it",
         "Looks take the first {first} ms, then a {duty} of the time, and later a {steady} of that. A look lasts "
         "{window} ms, and longer where steps are long: it holds {steps} of them",
-        "knows waits of {long} ms and more without a look; ranks sleep in them during a look too, for {slept} of "
+        "knows waits of {long} ms and more without that; ranks sleep in them during a look too, for {slept} of "
         "the shortest",
         "{pstate_us} unless given",
     ),
