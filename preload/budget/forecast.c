@@ -309,7 +309,8 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
 	uint32_t margin = entry->margin_ns >> FORECAST_UNIT;
 	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
-	bool is_first = entry->looked == 0 && (seen.awake || (is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT));
+	bool is_first = (seen.awake && entry->wait.count < FORECAST_KNOWN) ||
+	                (entry->looked == 0 && is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT);
 
 	if (seen.late || (forecast->late && !forecast->shorter))
 		return;

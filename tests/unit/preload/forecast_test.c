@@ -1869,6 +1869,7 @@ static void test_the_next_short_waits_are_watched(void)
 	CHECK(plan_ask(&plan, now_ns + 2 * MS, 0).advice == PLAN_LADDER);
 	plan_woke(&plan, (struct plan_nap){PLAN_BY_LADDER, now_ns, 100 * US, now_ns + 110 * US, false, true});
 	plan_close(&plan, now_ns + 1900 * US); /* it slept: its end may be late */
+	forecast.entry->looked = 1; /* and a look saw the first of them */
 	for (uint32_t i = 2; i < 4; i++) {
 		now_ns = wait_play(SITE, i, now_ns + 2 * MS, MS);
 		CHECK(forecast_knows(&forecast) == (i == 3));
