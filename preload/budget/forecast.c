@@ -309,7 +309,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
 	uint32_t margin = entry->margin_ns >> FORECAST_UNIT;
 	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
-	bool is_first = (seen.awake && entry->wait.count < FORECAST_KNOWN) ||
+	bool is_first = (seen.awake && forecast->ranks <= 2 && entry->wait.count < FORECAST_KNOWN) ||
 	                (entry->looked == 0 && is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT);
 
 	if (seen.late || (forecast->late && !forecast->shorter))

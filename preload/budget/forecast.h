@@ -10,9 +10,9 @@
  *
  * An end is kept if it was seen in a look (contract/looks.h), in which nobody sleeps. Outside of looks an end is kept
  * only if it is earlier than all that are kept, by more than the margin. So a wait cannot grow because it was slept
- * through. Before the first look of a key, ends of long waits are kept too. After its first wait a call is watched:
- * until three ends are known, those of waits without sleep are kept. So a job with long steps, or a phase that begins,
- * need not wait for a look.
+ * through. Before the first look of a key, ends of long waits are kept too: a job with long steps need not wait for its
+ * look. In a job of two ranks a call is watched after its first wait: until three ends are known, those of waits
+ * without sleep are kept. Among more ranks other ranks may sleep then.
  *
  * A call that found its message soon is not seen here: its end is not known. So each call brings its number among the
  * calls of its function. A period counts if as many calls lie between its two ends as usual. If a multiple of that lies

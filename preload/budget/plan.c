@@ -156,8 +156,8 @@ static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 }
 
 /*
- * Advises where fewer ends are known than a forecast takes. Most of a long wait may be slept through. Else the thread
- * is awake, to learn the ends of a call that repeats; once the wait is long the ladder takes over.
+ * Advises where fewer ends are known than a forecast takes. Most of a long wait may be slept through. Else a rank of
+ * two is awake, to learn the ends of a call that repeats; once the wait is long the ladder takes over.
  */
 static struct plan_step step_first(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
@@ -166,7 +166,7 @@ static struct plan_step step_first(struct plan *plan, uint64_t now_ns, uint64_t 
 
 	if (!looks_at(&plan->looks, now_ns))
 		step = step_towards(plan, began_ns + forecast_least_ns(plan->forecast), now_ns, most_ns);
-	if (step.advice != PLAN_NAP && now_ns - began_ns >= FORECAST_LONG_NS)
+	if (step.advice != PLAN_NAP && (plan->account.ranks > 2 || now_ns - began_ns >= FORECAST_LONG_NS))
 		step = step_unknown(plan, now_ns);
 	return step;
 }

@@ -1869,7 +1869,7 @@ static void test_the_next_short_waits_are_watched(void)
 	CHECK(plan_ask(&plan, now_ns + 2 * MS, 0).advice == PLAN_LADDER);
 	plan_woke(&plan, (struct plan_nap){PLAN_BY_LADDER, now_ns, 100 * US, now_ns + 110 * US, false, true});
 	plan_close(&plan, now_ns + 1900 * US); /* it slept: its end may be late */
-	forecast.entry->looked = 1; /* and a look saw the first of them */
+	forecast.entry->looked = 1;            /* and a look saw the first of them */
 	for (uint32_t i = 2; i < 4; i++) {
 		now_ns = wait_play(SITE, i, now_ns + 2 * MS, MS);
 		CHECK(forecast_knows(&forecast) == (i == 3));
@@ -1877,6 +1877,19 @@ static void test_the_next_short_waits_are_watched(void)
 	now_ns += 2 * MS;
 	plan_open(&plan, SITE, 4, true, now_ns, real_of(now_ns));
 	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_NAP);
+}
+
+/* Others may sleep then: their calls would end late. */
+static void test_a_rank_of_many_watches_in_looks_alone(void)
+{
+	uint64_t now_ns = wait_play_first(MS);
+
+	forecast.ranks = plan.account.ranks = 3;
+	for (uint32_t i = 1; i < 4; i++)
+		now_ns = wait_play(SITE, i, now_ns + 2 * MS, MS);
+	CHECK(!forecast_knows(&forecast));
+	plan_open(&plan, SITE, 4, true, now_ns, real_of(now_ns));
+	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_LADDER);
 }
 
 static void test_slept_ends_of_long_waits_count_until_three_are_known(void)
@@ -2096,6 +2109,7 @@ static void plans_test(void)
 	test_the_second_long_wait_is_slept_in();
 	test_a_rank_of_many_waits_longer_before_its_first_nap();
 	test_the_next_short_waits_are_watched();
+	test_a_rank_of_many_watches_in_looks_alone();
 	test_slept_ends_of_long_waits_count_until_three_are_known();
 	test_an_end_that_does_not_come_is_left_to_the_ladder();
 	test_what_is_not_known_is_left_to_the_ladder();
