@@ -57,11 +57,12 @@ class Lease:
         struct.pack_into("Q", self.words, WORDS_OFFSET + 8 * cpu, word)
 
     def ask(self, verb: int, cpu: int, wait_s: float = 1.0, thread: int = 0) -> str:
-        """Sends a request. Returns the answer, "silence" if none comes, "closed" if the board is closed."""
+        """Sends a request. Returns the answer, "silence" if none comes, "closed" if the board is closed. It rings ever
+        more rarely: the broker's CPU time is rationed, and each ring costs some."""
         before, = struct.unpack_from("Q", self.words, WORDS_OFFSET + 8 * cpu)
         serial = (before + 1) & 0xFFFFFFFF
         self.write(cpu, verb << 54 | (thread or int(LIBC.gettid())) << 32 | serial)
-        until = time.monotonic() + wait_s
+        until, pause_s = time.monotonic() + wait_s, 0.0005
         while cpu < self.cpus and time.monotonic() < until:
             if struct.unpack_from("4I", self.board)[3]:
                 return "closed"
@@ -69,7 +70,8 @@ class Lease:
             reply, = struct.unpack_from("Q", self.board, BOARD_HEAD + 8 * cpu)
             if reply & 0xFFFFFFFF == serial:
                 return ANSWERS[reply >> 32 & 0xFF]
-            time.sleep(0.0005)
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.1)
         return "silence"
 
 
@@ -92,7 +94,7 @@ def every_cpu() -> dict[str, str]:
     """Asks for each CPU of the machine."""
     own, end = bind(), lease()
     # On an emulated processor an answer takes long, because root's CPU time for answers is rationed.
-    answers = {str(cpu): ask(end, LOW, cpu, 60) for cpu in range(os.cpu_count() or 1)}
+    answers = {str(cpu): ask(end, LOW, cpu, 150) for cpu in range(os.cpu_count() or 1)}
     for cpu in range(os.cpu_count() or 1, WORDS):
         end.write(cpu, LOW << 54 | int(LIBC.gettid()) << 32 | 1)
     ask(end, RESTORE, own)
