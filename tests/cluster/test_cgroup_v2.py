@@ -8,9 +8,11 @@ cgroup v1, all of this runs in an emulated one (tests/lib/guest), on which a com
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from tests.conftest import start_or_skip
 from tests.lib import jobs
 from tests.lib.guest.plugin import GROUP, TIMEOUT_S, elsewhere
 from tests.lib.jobs import PROGRAMS
-from tests.lib.throwaway import Cluster, project_cluster_arguments
+from tests.lib.throwaway import Cluster, processes, project_cluster_arguments
 
 pytestmark = [pytest.mark.cluster, pytest.mark.unified, pytest.mark.xdist_group(GROUP),
               pytest.mark.timeout(TIMEOUT_S + 100)]
@@ -36,10 +38,11 @@ CONF = {"GresTypes": "gpu", "NodeName": "DEFAULT Gres=gpu:1", "MessageTimeout": 
 MEMORY_MIB = 150
 MEMORY = f"--mem={MEMORY_MIB}M"
 WAIT_S = 200
-# The rank waits after MPI_Finalize, when its segment is still there and all of its memory has been used.
+# The rank waits after MPI_Finalize, when its segment is still there and all of its memory has been used. The shell
+# starts no further process, so that the cgroup's list of processes is the same whenever it is read.
 RANK = f"""
-{PROGRAMS}/unbalanced 5 20 2 && touch $1.$SLURM_PROCID
-until test -e $1.go; do sleep 0.5; done
+{PROGRAMS}/unbalanced 5 20 2 && : >$1.$SLURM_PROCID
+read line <$1.go.$SLURM_PROCID
 """
 TRY_DEVICE = f"head -c 1 {DEVICE} >/dev/null 2>&1 && echo opened || echo refused\n"
 GREEDY = f"""
@@ -92,6 +95,14 @@ def wait_for(question: Callable[[], Any]) -> Any:
     return answer
 
 
+def release_gate(cluster: Cluster, name: str) -> int:
+    """Makes a FIFO in the shared directory; returns a descriptor to write to. Whoever reads a line from it waits."""
+    path = cluster.root / "share" / name
+    os.mkfifo(path)
+    path.chmod(0o666)
+    return os.open(path, os.O_RDWR)
+
+
 def written(cluster: Cluster) -> set[str]:
     """The cpufreq policies that were written to since the last call."""
     return {policy for _, policy, *_ in json.loads(cluster.read(NODE, "/run/simnode/fs/writes"))}
@@ -103,9 +114,10 @@ def tree(cluster: Cluster) -> Path:
 
 
 def names(cluster: Cluster, folder: Path) -> list[str]:
-    """Of the processes in a cgroup. Its file, opened from outside, has the pids of this process's own namespace."""
-    return sorted(Path(f"/proc/{pid}/comm").read_text().strip()
-                  for pid in (folder / "cgroup.procs").read_text().split())
+    """Of the processes in a cgroup. Its file, opened from outside, has the pids of this process's own namespace. A
+    process that ends meanwhile is left out."""
+    pids = (folder / "cgroup.procs").read_text().split()
+    return sorted(name for name in (processes.name(int(pid)) for pid in pids) if name)
 
 
 def job_groups(cluster: Cluster, job: int) -> dict[str, list[str]]:
@@ -117,8 +129,8 @@ def job_groups(cluster: Cluster, job: int) -> dict[str, list[str]]:
 def writers(cluster: Cluster) -> list[str]:
     """The cgroups of the processes that write records, as the node's processes name them."""
     found = []
-    for pid in cluster.pids(NODE):
-        if Path(f"/proc/{pid}/comm").read_text().strip() == "mpi-wait-node":
+    for pid in cluster.pids_named(NODE, "mpi-wait-node"):
+        with suppress(OSError):
             found.append(Path(f"/proc/{pid}/cgroup").read_text().strip())
     return found
 
@@ -128,6 +140,7 @@ def played(node: Cluster) -> Played | None:
     if elsewhere():
         return None
     flag = f"{node.share}/played"
+    gates = [release_gate(node, f"played.go.{rank}") for rank in range(2)]
     running = node.popen(["srun", "-n2", MEMORY, "--cpu-bind=none", "--job-name=played", "--mpi-wait-policy=nap",
                           "sh", "-c", RANK, "sh", flag])
     wait_for(lambda: len(list(node.root.glob("share/played.[0-9]"))) == 2 or running.poll() is not None)
@@ -137,8 +150,11 @@ def played(node: Cluster) -> Played | None:
     files = {name: (folder / name).read_text().strip()
              for name in ("memory.max", "memory.peak", "memory.events")}
     node.kill("slurmdbd", signal.SIGSTOP)
-    (node.root / "share/played.go").touch()
+    for gate in gates:
+        os.write(gate, b"\n")
     assert running.wait(WAIT_S) == 0, running.communicate()
+    for gate in gates:
+        os.close(gate)
     node.wait_job(job, timeout=WAIT_S)
     seen = wait_for(lambda: writers(node))
     left = [path.name for path in tree(node).glob("job_*")]
@@ -162,8 +178,8 @@ def test_the_ranks_share_their_cgroup_with_nothing_of_ours(played: Played) -> No
         "step_extern/slurm": ["slurmstepd"],
         "step_extern/user/task_special": ["sleep"],
         "step_0/slurm": ["slurmstepd"],
-        "step_0/user/task_0": ["sh", "sleep"],
-        "step_0/user/task_1": ["sh", "sleep"],
+        "step_0/user/task_0": ["sh"],
+        "step_0/user/task_1": ["sh"],
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -92,8 +91,7 @@ def hung(cluster: Cluster, folder: str) -> Iterator[None]:
 
 def helpers(cluster: Cluster) -> list[int]:
     """The processes of mpi-wait-node on its node."""
-    found = {pid: Path(f"/proc/{pid}/comm") for pid in cluster.pids(cluster.nodes[0])}
-    return [pid for pid, name in found.items() if name.exists() and "mpi-wait-node" in name.read_text()]
+    return cluster.pids_named(cluster.nodes[0], "mpi-wait-node")
 
 
 PLACES = {"outbox": lambda cluster: OUTBOX, "spool": lambda cluster: cluster.spool,

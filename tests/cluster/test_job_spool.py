@@ -6,7 +6,6 @@ import json
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -36,9 +35,7 @@ def moved(cluster: Cluster, job: int, nodes: int = 1) -> list[str]:
 
 def writers(cluster: Cluster) -> list[int]:
     """The processes of ours on its nodes."""
-    found = [pid for node in cluster.nodes for pid in cluster.pids(node)]
-    names = [Path(f"/proc/{pid}/comm") for pid in found]
-    return [pid for pid, name in zip(found, names) if name.exists() and "mpi-wait-node" in name.read_text()]
+    return [pid for node in cluster.nodes for pid in cluster.pids_named(node, "mpi-wait-node")]
 
 
 def sweep(cluster: Cluster, *words: str) -> int:

@@ -316,6 +316,10 @@ class Cluster:
         holder = self.inside.holders[node]
         return sorted(set(processes.in_namespace("mnt", holder)) - {holder})
 
+    def pids_named(self, node: str, name: str) -> list[int]:
+        """Returns those of `pids` that have this name."""
+        return [pid for pid in self.pids(node) if processes.name(pid) == name]
+
     # --- Slurm --------------------------------------------------------------------------------
 
     def wait_nodes(self, timeout: float = 30) -> None:

@@ -35,6 +35,14 @@ def host_pids(init: int) -> dict[int, int]:
     return found
 
 
+def name(pid: int) -> str:
+    """Returns a process's name, at most 15 characters; "" if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
+    except OSError:
+        return ""
+
+
 def is_listening(pid: int, port: int) -> bool:
     """Returns true if a process in the network namespace of `pid` accepts TCP connections at the port."""
     for table in ("tcp", "tcp6"):
