@@ -26,6 +26,22 @@ def test_the_worst_launch_of_any_mpi_is_judged_beside_the_medians() -> None:
 
 def test_a_line_tells_the_distribution() -> None:
     values = [0.05] * 10 + [0.1] * 7 + [0.3, 0.4, 0.9]
-    row = {"group": "mpich-5-ofi-tcp", "point": {"delay_us": 5000.0},
+    row = {"group": "mpich-5-ofi-tcp", "variant": "nap", "point": {"delay_us": 5000.0},
            "figures": {"cpu_share": {"median": 0.1, "low": 0.05, "high": 0.1, "values": values}}}
     assert launches.row_line(row) == "| MPICH 5.0, libfabric | 5 ms | 5.0 | 7.5 | 31.0 | 90.0 | 3 of 20 |"
+    unbound = launches.row_line({**row, "group": "intel", "variant": "nap, unbound"})
+    assert unbound == "| Intel MPI 2021, unbound | 5 ms | 5.0 | 7.5 | 31.0 | 90.0 | 3 of 20 |"
+
+
+def test_unbound_launches_are_not_judged() -> None:
+    found = measured(("intel", 1000.0, 0.05), ("openmpi", 5000.0, 0.5), ("intel-ofi", 5000.0, 0.11))
+    found.add("intel", "nap, unbound", [({"call": "recv", "bytes": 8, "delay_us": 1000.0}, {"cpu_share": 0.9})])
+    assert [target.met for target in launches.targets(found)] == [True, True, True]
+
+
+def test_how_late_naps_end_is_told_beside() -> None:
+    figures = {"late_us": {"median": 20.0}, "late_99_us": {"median": 90.0}, "cpu_us": {"median": 8.0},
+               "mean_us": {"median": 35.0}}
+    row = {"group": launches.ASLEEP, "variant": launches.ASLEEP, "point": {"nap_us": 1000.0}, "figures": figures}
+    told = launches.held_line({"rows": [row]})
+    assert "ended 20 µs late in the median and 35 µs in the mean" in told and "1.5 % of the sleep" in told

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench import picture, variants
+from tests.bench import binding, picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample, difference, quantile, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_least, at_most, least, number, worst
@@ -40,7 +40,7 @@ def rates_read(output: str) -> list[Sample]:
 def play(mpi: Mpi, variant: Variant, repetitions: int) -> list[Sample]:
     clock = "tsc" if "tsc_khz=" in variant.variables.get("MPI_WAIT_CONFIG", "") else "clock"
     command = [str(variants.program(mpi, "rates")), clock, str(repetitions)]
-    return rates_read(variants.launch(mpi, variant, 2, command))
+    return rates_read(binding.launch(mpi, variant, 2, command))
 
 
 def counted(scene: str, environment: dict[str, str]) -> int:

@@ -7,7 +7,7 @@ import shutil
 from functools import partial
 from typing import Any
 
-from tests.bench import forecasts, machine, picture, variants
+from tests.bench import binding, forecasts, machine, picture, variants
 from tests.bench.benchmarks import calls
 from tests.bench.engine import Cell, Failure, Measured, Sample, quantile
 from tests.bench.forecasts import CALLS, INSTRUCTIONS, POLICIES, SCENE_US, SLEEP, Figures
@@ -55,18 +55,19 @@ def steps_read(output: str, imbalance: int) -> list[Sample]:
 
 def naps_read(output: str) -> list[Sample]:
     return [({"nap_us": float(words[1])},
-             {"late_us": float(words[2]), "late_99_us": float(words[3]), "cpu_us": float(words[4])})
+             {"late_us": float(words[2]), "late_99_us": float(words[3]), "cpu_us": float(words[4]),
+              "mean_us": float(words[5])})
             for words in (line.split() for line in output.splitlines() if line.startswith("nap "))]
 
 
 def play_waits(mpi: Mpi, variant: Variant, words: list[str]) -> list[Sample]:
-    return waits_read(variants.launch(mpi, variant, 2, [str(variants.program(mpi, "waits")), *words]))
+    return waits_read(binding.launch(mpi, variant, 2, [str(variants.program(mpi, "waits")), *words]))
 
 
 def play_steps(mpi: Mpi, variant: Variant, who: str, imbalance: int, steps: dict[int, int]) -> list[Sample]:
     words = [f"{step}:{count}:{who}" for step, count in steps.items()]
     command = [str(variants.program(mpi, "steps")), str(imbalance), *words]
-    return steps_read(variants.launch(mpi, variant, 2, command), imbalance)
+    return steps_read(binding.launch(mpi, variant, 2, command), imbalance)
 
 
 def play_calls(mpi: Mpi, variant: Variant, repetitions: int) -> list[Sample]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tests.bench import picture, variants
+from tests.bench import binding, picture, variants
 from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number
@@ -36,7 +36,7 @@ def play(mpi: Mpi, variant: Variant, imbalance: int, steps: dict[int, int],
          options: tuple[str, ...]) -> list[Sample]:
     words = [f"{step}:{count}" for step, count in steps.items()]
     command = [str(variants.program(mpi, "steps")), str(imbalance), *words]
-    return samples_read(variants.launch(mpi, variant, 2, command, options), imbalance)
+    return samples_read(binding.launch(mpi, variant, 2, command, options), imbalance)
 
 
 def cells(plan: Plan) -> list[Cell]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tests.bench import picture, variants
+from tests.bench import binding, picture, variants
 from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, worst
@@ -48,10 +48,11 @@ def samples_read(output: str) -> list[Sample]:
 
 
 def play(mpi: Mpi, variant: Variant, call: str, size: int, delays: dict[int, int],
-         options: tuple[str, ...]) -> list[Sample]:
+         options: tuple[str, ...], bound: bool = True) -> list[Sample]:
     words = [f"{delay}:{count}" for delay, count in delays.items()]
     command = [str(variants.program(mpi, "late-sender")), call, str(size), *words]
-    return samples_read(variants.launch(mpi, variant, 2, command, options))
+    launch = binding.launch if bound else variants.launch
+    return samples_read(launch(mpi, variant, 2, command, options))
 
 
 def compared(mpi: Mpi, group: str, short: bool) -> list[Variant]:

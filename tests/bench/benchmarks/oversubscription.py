@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import Any
 
-from tests.bench import picture, variants
+from tests.bench import binding, machine, picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_least, at_most, number, worst
@@ -16,7 +15,6 @@ from tests.lib.libraries import Mpi
 NAME = "oversubscription"
 TITLE = "More ranks than cores"
 ROUNDS = (3, 1)
-UNBOUND = ("--bind-to", "none")
 YIELD = KNOBS["openmpi"].name
 NOT_TOLD = "nap, not told"
 PLACES, PLACES_SHORT = ((2, 1), (2, 2), (4, 2), (8, 2)), ((2, 1), (4, 2))
@@ -29,26 +27,23 @@ def group_of(ranks: int, cores: int) -> str:
 
 
 def pinned(ranks: int, cores: int) -> tuple[str, ...]:
-    """Returns a prefix that binds each rank to one core, neighbours together. Unbound, the figures depend on which
-    ranks happen to share a core."""
-    chosen = sorted(os.sched_getaffinity(0))[:cores]
+    """Returns a prefix that binds the ranks to that many cores, neighbours together."""
+    chosen = machine.cpus()[:cores]
     if len(chosen) < cores:
         raise Failure(f"this machine has no {cores} cores")
-    script = (f'cpu=$(echo "$1" | cut -d, -f$((OMPI_COMM_WORLD_RANK * {cores} / {ranks} + 1))); shift; '
-              'exec taskset -c "$cpu" "$@"')
-    return ("sh", "-c", script, "sh", ",".join(map(str, chosen)))
+    return binding.prefix(binding.shared(chosen, ranks))
 
 
 def rate_of(mpi: Mpi, variant: Variant, ranks: int, cores: int, rounds: int) -> float:
     command = [str(variants.program(mpi, "pingpong")), str(rounds)]
-    output = variants.launch(mpi, variant, ranks, command, UNBOUND, pinned(ranks, cores))
+    output = variants.launch(mpi, variant, ranks, command, binding.options_of(mpi), pinned(ranks, cores))
     return float(output.split()[output.split().index("rate") + 1])
 
 
 def steps_of(mpi: Mpi, variant: Variant, ranks: int, cores: int, steps: dict[int, int]) -> list[Sample]:
     words = [f"{step}:{count}" for step, count in steps.items()]
     command = [str(variants.program(mpi, "steps")), "100", *words]
-    output = variants.launch(mpi, variant, ranks, command, UNBOUND, pinned(ranks, cores))
+    output = variants.launch(mpi, variant, ranks, command, binding.options_of(mpi), pinned(ranks, cores))
     samples: list[Sample] = []
     for line in (line.split() for line in output.splitlines() if line.startswith("steps ")):
         step_us, wall_s, cpu_s, compute_s = (float(line[place]) for place in (1, 4, 5, 6))

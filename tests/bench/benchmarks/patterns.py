@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import Any
 
-from tests.bench import picture, variants
+from tests.bench import binding, picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, worst
@@ -29,23 +29,6 @@ def group_of(mpi: Mpi, ranks: int) -> str:
     return f"{mpi.name}, {ranks} ranks"
 
 
-def pinned(ranks: int) -> tuple[str, ...]:
-    """Returns a prefix that binds each rank to one core, neighbours together. Unbound, the figures depend on which
-    ranks happen to share a core."""
-    cores = sorted(os.sched_getaffinity(0))
-    script = ('rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; '
-              f'cpu=$(echo "$1" | cut -d, -f$((rank * {min(len(cores), ranks)} / {ranks} + 1))); shift; '
-              'exec taskset -c "$cpu" "$@"')
-    return ("sh", "-c", script, "sh", ",".join(map(str, cores)))
-
-
-def options_of(mpi: Mpi) -> tuple[str, ...]:
-    """Returns the options with which the launcher leaves the ranks on their cores."""
-    if mpi.abi == "openmpi":
-        return ("--bind-to", "none")
-    return ("-genv", "I_MPI_PIN", "0") if mpi.name == "intel" else ()
-
-
 def samples_read(output: str, ranks: int) -> list[Sample]:
     samples: list[Sample] = []
     for words in (line.split() for line in output.splitlines() if line.startswith("pattern ")):
@@ -58,7 +41,7 @@ def samples_read(output: str, ranks: int) -> list[Sample]:
 def play(mpi: Mpi, variant: Variant, ranks: int, short: bool) -> list[Sample]:
     steps = STEPS_POLLING if variant.name == BARE else STEPS_SHORT if short else STEPS
     command = [str(variants.program(mpi, "patterns")), f"{WORK_US}:{steps}"]
-    samples = samples_read(variants.launch(mpi, variant, ranks, command, options_of(mpi), pinned(ranks)), ranks)
+    samples = samples_read(binding.launch(mpi, variant, ranks, command), ranks)
     if len(samples) != len(PATTERNS):
         raise Failure(f"figures of {len(samples)} patterns, not of {len(PATTERNS)}")
     return samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tests.bench import picture, variants
+from tests.bench import binding, picture, variants
 from tests.bench.engine import Cell, Measured, Sample, difference, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_least, at_most, least, number, worst
@@ -40,7 +40,7 @@ def play(mpi: Mpi, variant: Variant, short: bool) -> list[Sample]:
     for how in HOW[:1] if short else HOW:
         works = ["work", *map(str, WORK_US)] if how == HOW[0] else []
         command = [str(variants.program(mpi, "asks")), how, *delays, *works]
-        samples += samples_read(variants.launch(mpi, variant, 2, command))
+        samples += samples_read(binding.launch(mpi, variant, 2, command))
     return samples
 
 

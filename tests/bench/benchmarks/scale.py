@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench import codes, engine, machine, picture, variants
+from tests.bench import binding, codes, engine, machine, picture, variants
 from tests.bench.benchmarks import applications
-from tests.bench.benchmarks.patterns import options_of
 from tests.bench.engine import Cell, Failure, Measured, Row, Sample
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, verdict, worst
@@ -84,7 +83,7 @@ def rank_counts(plan: Plan, cores: int, cpus: int) -> list[int]:
 
 def bound(ranks: int) -> tuple[str, ...]:
     """Returns a prefix for a rank's program that gives each rank a core, or at least a CPU, of its own."""
-    return (str(variants.BUILT / "bound"), ",".join(map(str, machine.cpus()[:ranks])))
+    return binding.prefix(machine.cpus()[:ranks])
 
 
 def sample_read(output: str, point: dict[str, Any]) -> list[Sample]:
@@ -100,7 +99,7 @@ def play(mpi: Mpi, variant: Variant, point: dict[str, Any]) -> list[Sample]:
     command = [str(variants.program(mpi, "meet")), point["pattern"], step_us, str(point["steps"])]
     with launches.segment(max(SEGMENT_SLOTS, point["ranks"])) as made:
         told = Variant(variant.name, variant.options, launches.configured(variant.variables, made))
-        output = variants.launch(mpi, told, point["ranks"], command, options_of(mpi), bound(point["ranks"]),
+        output = variants.launch(mpi, told, point["ranks"], command, binding.options_of(mpi), bound(point["ranks"]),
                                  timeout_s=60 + 10 * steps_s(point))
     return sample_read(output, point)
 
@@ -155,7 +154,7 @@ def code_play(mpi: Mpi, code: codes.Code, words: tuple[str, ...], variant: Varia
         told = {"OPENBLAS_NUM_THREADS": "1", **codes.ONE_THREAD, **code.variables,
                 **launches.configured(variant.variables, made)}
         rank = variants.rank_words(Variant(variant.name, variables=told), bound(ranks))
-        command = [*mpi.launcher(), *options_of(mpi), *variant.options, "-n", str(ranks), *rank, *words]
+        command = [*mpi.launcher(), *binding.options_of(mpi), *variant.options, "-n", str(ranks), *rank, *words]
         figures = applications.timed(command, variants.environment_of(mpi), folder, has_cpu=True)
         if "LD_PRELOAD" in variant.variables:
             figures |= applications.waits_of(segment_tool.segment_read(made))

@@ -4,7 +4,8 @@
  *     nap_cost [US:COUNT]...
  *
  * Prints "late_us late_most_us cpu_us" of 5000 naps of 100 us: lateness in the median and at the 90th percentile, and
- * the CPU time of one. For each argument prints "nap US late_us late_99_us cpu_us" instead, with the 99th percentile.
+ * the CPU time of one. For each argument prints "nap US late_us late_99_us cpu_us mean_us" instead, with the lateness
+ * at the 99th percentile and in the mean.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,15 @@ static double naps_take(double nap_us, int count, double late_us[])
 	return cpu_us;
 }
 
+static double mean(const double values[], int count)
+{
+	double sum = 0;
+
+	for (int i = 0; i < count; i++)
+		sum += values[i];
+	return sum / count;
+}
+
 int main(int argc, char **argv)
 {
 	static double late_us[COUNT];
@@ -64,7 +74,8 @@ int main(int argc, char **argv)
 		if (sscanf(argv[i], "%lf:%d", &nap_us, &count) != 2 || nap_us <= 0 || count < 1 || count > COUNT)
 			return EXIT_FAILURE;
 		cpu_us = naps_take(nap_us, count, late_us);
-		printf("nap %g %.1f %.1f %.1f\n", nap_us, late_us[count / 2], late_us[(count - 1) * 99 / 100], cpu_us);
+		printf("nap %g %.1f %.1f %.1f %.1f\n", nap_us, late_us[count / 2], late_us[(count - 1) * 99 / 100],
+		       cpu_us, mean(late_us, count));
 	}
 	return EXIT_SUCCESS;
 }
