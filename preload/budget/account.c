@@ -56,7 +56,9 @@ static double lost(const struct account *account)
 /* Returns how much this try may still lose. */
 static double try_room(const struct account *account, uint64_t now_ns)
 {
-	return TRY_NS + TRY_SHARE * share(account, account->resumed_ns, now_ns) + forgiven(account) - lost(account);
+	double try_ns = account->cut_ns > TRY_NS ? account->cut_ns : TRY_NS;
+
+	return try_ns + TRY_SHARE * share(account, account->resumed_ns, now_ns) + forgiven(account) - lost(account);
 }
 
 bool account_is_cheap(const struct account *account, uint64_t now_ns)
@@ -302,6 +304,7 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	periods->slept += many;
 	periods->charged_ns += more_ns;
 	account->spent_ns += more_ns / shared;
+	account->cut_ns = usual_ns / ACCOUNT_CUT / shared;
 	account->variance += variance / shared;
 	account->slept_ns += usual_ns;
 	account->more_ns += more_ns;

@@ -33,12 +33,14 @@
  * less than half of its time: the allowance divided by the number of ranks, plus the slowdown of the wait so far.
  *
  * Where sleeping does not pay, the account gives it up soon and tries it again rarely. Each try may lose little: 0.4
- * milliseconds, and 60 percent of what slowdown allows in its time. A larger loss begins a pause, in which nobody
- * sleeps. With 40 percent, two ranks whose naps cost half of what slowdown allows kept half of their waits' CPU time,
- * not a fifth; with 80 percent, jobs whose naps cost twice of what it allows became 1.6 percent longer (emulated). All
- * ranks end the pause at the same moment of their nodes' clocks: when the number of the turn (four windows of the
- * looks) becomes a multiple of the pause's length, 1 turn at first and 4096 at most. A look outside of pauses halves
- * that length, so a hiccup of the machine costs a short pause.
+ * milliseconds, and 60 percent of what slowdown allows in its time. What the latest period can be charged at most
+ * counts in place of the 0.4 milliseconds if it is more, so that one held-up step does not end a try of long steps.
+ * Without that, sixteen ranks with steps of 5 ms and 14 hold-ups a second kept 35 percent of their waits' CPU time, not
+ * 23 (emulated). A larger loss begins a pause, in which nobody sleeps. With 40 percent, two ranks whose naps cost half
+ * of what slowdown allows kept half of their waits' CPU time, not a fifth; with 80 percent, jobs whose naps cost twice
+ * of what it allows became 1.6 percent longer (emulated). All ranks end the pause at the same moment of their nodes'
+ * clocks: when the number of the turn (four windows of the looks) becomes a multiple of the pause's length, 1 turn at
+ * first and 4096 at most. A look outside of pauses halves that length, so a hiccup of the machine costs a short pause.
  *
  * A try that fails as well makes the next pause longer. If the try lost more than twice what slowdown allows in its
  * time, sleeping does not pay: the pause is four times as long. If not, but the try lost more than 60 percent of what
@@ -76,6 +78,7 @@ struct account {
 	uint32_t pause;        /* turns between two moments at which a pause may end; at least 1 while paused */
 	uint64_t paused_ns;    /* when the pause began */
 	uint64_t resumed_ns;   /* when the latest try began: at the end of the latest pause, or at the opening */
+	double cut_ns;         /* most that the latest charged period can have added to spent_ns */
 	double tried_ns;       /* spent_ns when the latest try began, plus charges that are no loss of the try */
 	double covered_ns;     /* sum of the periods charged since since_ns; halved when four seconds have passed */
 	uint64_t since_ns;     /* from when on covered_ns counts; 0: nothing was charged yet */

@@ -375,7 +375,7 @@ void forecast_renew(struct forecast_entry *entry)
 
 void forecast_widen(struct forecast_entry *entry)
 {
-	entry->margin_ns += entry->margin_ns / 2;
-	if (entry->margin_ns > FORECAST_LONG_NS)
-		entry->margin_ns = FORECAST_LONG_NS;
+	uint32_t wider_ns = entry->margin_ns + entry->margin_ns / 2;
+
+	entry->margin_ns = wider_ns < FORECAST_LONG_NS ? wider_ns : (uint32_t)FORECAST_LONG_NS;
 }

@@ -263,10 +263,8 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 		return;
 	seen.ended_ns = plan->ended_ns;
 	seen.late = plan_is_late(plan, seen.ended_ns);
-	seen.look = seen.late ? 0 : plan->look;
+	seen.look = seen.late || look_number(plan, last_ns) != plan->look ? 0 : plan->look;
 	seen.cheap = account_is_cheap(&plan->account, last_ns);
-	if (look_number(plan, last_ns) != seen.look)
-		seen.look = 0;
 	call_count(plan, seen.ended_ns, seen.late);
 	passed = forecast_close(plan->forecast, seen);
 	if (passed.ns != 0)

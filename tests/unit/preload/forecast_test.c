@@ -1368,6 +1368,19 @@ static void test_a_try_after_a_pause_may_lose_little(void)
 	CHECK(account.paused);
 }
 
+/* A held-up step of 5 ms is charged more than the 0.4 ms of a try. */
+static void test_one_held_up_step_ends_no_try(void)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	look_play(&periods, 5e6);
+	slept_play(&periods, 20e6, 1);
+	EXPECT(is_near(account.spent_ns, 1.25e6, 0.01) && !account.paused, "%f", account.spent_ns);
+	slept_play(&periods, 20e6, 1);
+	CHECK(account.paused);
+}
+
 static void test_more_than_is_allowed_ends_all_naps(void)
 {
 	struct account_periods periods = {0};
@@ -2083,6 +2096,7 @@ static void accounts_test(void)
 	test_pauses_of_a_job_end_together();
 	test_what_fades_begins_no_pause();
 	test_a_try_after_a_pause_may_lose_little();
+	test_one_held_up_step_ends_no_try();
 	test_more_than_is_allowed_ends_all_naps();
 	test_the_clock_charges_what_it_says();
 	test_an_error_forgives_and_fades();
