@@ -64,9 +64,11 @@ uint64_t shared_ration_book(struct shared_ration *ration, enum shared_ration_kin
 	return from;
 }
 
-bool shared_ration_has(const struct shared_ration *ration, enum shared_ration_kind kind, uint64_t backlog_ns,
-                       uint64_t now_ns)
+uint64_t shared_ration_wait_ns(const struct shared_ration *ration, enum shared_ration_kind kind, uint64_t backlog_ns,
+                               uint64_t now_ns)
 {
-	return !ration ||
-	       __atomic_load_n(&ration->until_ns[kind], __ATOMIC_RELAXED) <= now_ns + backlog_ns * divisors[kind];
+	uint64_t until_ns = ration ? __atomic_load_n(&ration->until_ns[kind], __ATOMIC_RELAXED) : 0;
+	uint64_t enough_ns = now_ns + backlog_ns * divisors[kind];
+
+	return until_ns > enough_ns ? until_ns - enough_ns : 0;
 }

@@ -79,6 +79,9 @@ void shared_ration_free(struct shared_ration *ration);
 uint64_t shared_ration_book(struct shared_ration *ration, enum shared_ration_kind kind, uint64_t cpu_ns,
                             uint64_t now_ns);
 
-/* Returns true if at most backlog_ns of booked CPU time is still waited for. With ration NULL, returns true. */
-bool shared_ration_has(const struct shared_ration *ration, enum shared_ration_kind kind, uint64_t backlog_ns,
-                       uint64_t now_ns);
+/*
+ * Returns after how many nanoseconds at most backlog_ns of booked CPU time is still waited for; 0: that is so now. With
+ * ration NULL, returns 0.
+ */
+uint64_t shared_ration_wait_ns(const struct shared_ration *ration, enum shared_ration_kind kind, uint64_t backlog_ns,
+                               uint64_t now_ns);

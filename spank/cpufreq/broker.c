@@ -40,7 +40,7 @@ struct broker {
 	uint32_t obeyed;             /* orders that were obeyed so far */
 	uint32_t ended;              /* 1: the thread has ended */
 	uint32_t first;              /* the CPU whose word is read first in the next turn */
-	bool waits;                  /* a request waits for the ration, or for its word to hold still */
+	uint64_t waits_ns;           /* how long a request waits for the ration, or for its word to hold still */
 	struct ration rings;         /* rings that may wake the thread */
 	struct shared_ration *slows; /* CPU time for LOW requests */
 	uint64_t expires_ns;         /* when `expire` is called again */
@@ -102,13 +102,16 @@ static enum kind turn_find(const struct broker *broker, uint32_t *ret_cpu)
 	return best;
 }
 
-/* Returns true if the ration allows that kind. LOW requests get half of it; a rank waits for the answer to RESTORE. */
-static bool may_serve(struct broker *broker, enum kind kind)
+/*
+ * Returns after how long the ration allows that kind; 0: now. LOW requests get half of it; a rank waits for the answer
+ * to RESTORE.
+ */
+static uint64_t ration_lacks_ns(const struct broker *broker, enum kind kind)
 {
 	if (kind == KIND_RESTORES)
-		return true;
-	return shared_ration_has(broker->slows, SHARED_RATION_BROKER, kind == KIND_SLOWS ? SLOWS_MOST / 2 : SLOWS_MOST,
-	                         clock_monotonic_ns());
+		return 0;
+	return shared_ration_wait_ns(broker->slows, SHARED_RATION_BROKER,
+	                             kind == KIND_SLOWS ? SLOWS_MOST / 2 : SLOWS_MOST, clock_monotonic_ns());
 }
 
 /* Returns the answer to a RESTORE of a core that is not low: if the last LOW was refused for good, so is this. */
@@ -164,28 +167,36 @@ static bool word_settle(struct broker *broker, uint32_t cpu)
 	return false;
 }
 
-/* Serves the request whose turn it is. Returns true if one was served. */
+/*
+ * Serves the request whose turn it is. Returns true if one was served. A request that waits for the ration is not
+ * booked: on a slow processor the broker would else use up what it waits for.
+ */
 static bool serve_one(struct broker *broker)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	enum kind kind = KIND_NONE;
-	bool served = false;
+	bool tried = false, served = false;
 	uint32_t cpu = 0;
 
-	broker->waits = false;
+	broker->waits_ns = 0;
 	if (broker->config.segment < 0 || !words_read(broker, 0, broker->cpus))
 		return false;
 	for (int i = 0; i < TURNS_MOST && !served; i++) {
 		kind = turn_find(broker, &cpu);
-		if (kind == KIND_NONE || !may_serve(broker, kind))
+		if (kind == KIND_NONE)
 			break;
+		broker->waits_ns = ration_lacks_ns(broker, kind);
+		if (broker->waits_ns > 0)
+			break;
+		tried = true;
 		broker->first = (cpu + 1) % broker->cpus;
 		served = word_settle(broker, cpu) && kind_of(broker, cpu) == kind;
 	}
 	if (served)
 		word_serve(broker, cpu, kind);
-	broker->waits = !served && kind != KIND_NONE;
-	if (kind != KIND_RESTORES && kind != KIND_NONE)
+	else if (kind != KIND_NONE && broker->waits_ns == 0)
+		broker->waits_ns = MS_NS;
+	if (tried && kind != KIND_RESTORES && kind != KIND_NONE)
 		shared_ration_book(broker->slows, SHARED_RATION_BROKER, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns,
 		                   clock_monotonic_ns());
 	return served;
@@ -221,7 +232,8 @@ static void expire(struct broker *broker)
 static void bell_wait(struct broker *broker)
 {
 	uint64_t idle_ns = broker->expires_ns == UINT64_MAX ? IDLE_NS : MPIWAIT_LEASE_POLL_NS, pause_ns;
-	const struct timespec most = clock_timespec(broker->waits ? MS_NS : idle_ns);
+	bool waits = broker->waits_ns > 0 && broker->waits_ns < idle_ns;
+	const struct timespec most = clock_timespec(waits ? broker->waits_ns : idle_ns);
 
 	syscall(SYS_futex, &broker->page->bell, FUTEX_WAIT, 0, &most, NULL, 0);
 	ration_fill(&broker->rings, clock_monotonic_ns());

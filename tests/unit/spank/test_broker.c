@@ -107,9 +107,9 @@ static bool obey(void *context)
 
 static const struct broker_calls calls = {lower, restore, expire, obey};
 
-static void begin(void)
+static void begin_in(int directory)
 {
-	struct broker_config config = {.calls = &calls, .cpus = CPUS, .directory = -1};
+	struct broker_config config = {.calls = &calls, .cpus = CPUS, .directory = directory};
 	struct error error = {""};
 
 	memset(&called, 0, sizeof(called));
@@ -121,6 +121,11 @@ static void begin(void)
 	CHECK(words != MAP_FAILED && broker_start(&config, &broker, &error) == 0);
 	board = mmap(NULL, mpiwait_board_size(CPUS), PROT_READ, MAP_SHARED, broker_board(broker), 0);
 	CHECK(board != MAP_FAILED && board->magic == MPIWAIT_BOARD_MAGIC && board->cpus == CPUS);
+}
+
+static void begin(void)
+{
+	begin_in(-1);
 }
 
 static void ring(void)
@@ -279,6 +284,30 @@ static void bounds_a_flood(void)
 	end();
 }
 
+/* A request that waits for the ration uses none of it, however often the broker looks. Root alone has the file. */
+static void waiting_uses_no_ration(void)
+{
+	char path[] = "/tmp/test-broker-XXXXXX";
+	int directory = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	struct shared_ration *ration = shared_ration_open(directory, SHARED_RATION_FILE);
+	uint64_t until_ns;
+
+	CHECK(directory >= 0 && ration);
+	shared_ration_book(ration, SHARED_RATION_BROKER, 100 * SECOND_NS, clock_monotonic_ns());
+	until_ns = shared_ration_wait_ns(ration, SHARED_RATION_BROKER, 0, 0);
+	CHECK(shared_ration_wait_ns(ration, SHARED_RATION_BROKER, SECOND_NS, until_ns - 41 * SECOND_NS) == SECOND_NS);
+	CHECK(shared_ration_wait_ns(ration, SHARED_RATION_BROKER, SECOND_NS, until_ns - 40 * SECOND_NS) == 0);
+	begin_in(directory);
+	say(5, MPIWAIT_LEASE_LOW, 1);
+	for (unsigned i = 0; i < 20; i++) /* each wakes the thread, which then looks for a request */
+		CHECK(broker_order(broker, ANSWER_NS));
+	CHECK(count(&called.lowered) == 0 && shared_ration_wait_ns(ration, SHARED_RATION_BROKER, 0, 0) == until_ns);
+	end();
+	shared_ration_free(ration);
+	CHECK(unlinkat(directory, SHARED_RATION_FILE, 0) == 0 && rmdir(path) == 0);
+	close(directory);
+}
+
 /* A thread that does not come back is waited for as long as was said, and no longer; what it uses stays. */
 static void gives_up(void)
 {
@@ -370,6 +399,8 @@ int main(void)
 	tasks_only_read_the_board();
 	obeys_a_child_of_the_same_memory();
 	bounds_a_flood();
+	if (geteuid() == 0)
+		waiting_uses_no_ration();
 	gives_up();
 	return CHECK_RESULT;
 }
