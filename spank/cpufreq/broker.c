@@ -40,7 +40,7 @@ struct broker {
 	uint32_t obeyed;             /* orders that were obeyed so far */
 	uint32_t ended;              /* 1: the thread has ended */
 	uint32_t first;              /* the CPU whose word is read first in the next turn */
-	uint64_t waits_ns;           /* how long a request waits for the ration, or for its word to hold still */
+	uint64_t waits_ns;           /* how long a request waits for ration or settled word; 0: none waits */
 	struct ration rings;         /* rings that may wake the thread */
 	struct shared_ration *slows; /* CPU time for LOW requests */
 	uint64_t expires_ns;         /* when `expire` is called again */
