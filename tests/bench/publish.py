@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,43 @@ def own_readme_lines(results: dict[str, Any]) -> list[str]:
             "([table](tests/bench/RESULTS.md#waits-by-forecast))."]
 
 
+def row_replace(text: str, row: str) -> str:
+    """Replaces the row of a table that begins with the same cell."""
+    begin = row[:row.index(" | ") + 3]
+    return re.sub(rf"^{re.escape(begin)}.*$", lambda _: row, text, count=1, flags=re.M)
+
+
+def is_part(path: Path, documents: list[dict[str, Any]]) -> bool:
+    """Returns true if the page has targets of other benchmarks too."""
+    have = re.findall(r"`tests/bench/run ([\w-]+)` \|$", path.read_text() if path.exists() else "", re.M)
+    return not {results["benchmark"] for results in documents}.issuperset(have)
+
+
+def parts_write(path: Path, documents: list[dict[str, Any]], pictures: Path) -> None:
+    """Replaces the targets and the sections of these benchmarks in the page, and leaves the others."""
+    text = path.read_text()
+    for results in documents:
+        for row in (line for line in target_lines([results]) if line.endswith(f"`{results['command']}` |")):
+            text = row_replace(text, row)
+        before, found, rest = text.partition(f"\n## {results['title']}\n")
+        _, *after = re.split(r"^(?=## |<!-- )", rest, maxsplit=1, flags=re.M)
+        if found:
+            section = benchmark_lines(results, pictures / f"{results['benchmark']}.png")
+            text = "\n".join([before, *section, *after])
+    words = {"met": "| met |", "not met": "| **not met** |", "not measured": "| not measured |"}
+    rows = re.findall(r"^\|.*`tests/bench/run [\w-]+` \|$", text, re.M)
+    counts = ", ".join(f"{sum(mark in row for row in rows)} {word}" for word, mark in words.items())
+    path.write_text(re.sub(r"^Of \d+ targets: .*$", f"Of {len(rows)} targets: {counts}.", text, flags=re.M))
+
+
+def readme_rows_write(readme: Path, documents: list[dict[str, Any]]) -> None:
+    """Replaces the rows of the README's section that these benchmarks have measured."""
+    section = sections.section_read(readme, SECTION)
+    for row in (line for line in readme_lines(documents) if line.startswith(tuple(f"| {text} |" for text in SHOWN))):
+        section = row_replace(section, row)
+    sections.section_replace(readme, SECTION, section)
+
+
 def page_write(path: Path, text: str) -> None:
     """Writes the page anew, but keeps the sections that other runs have made."""
     kept = {name: section for name in OWN if (section := sections.section_read(path, name))}
@@ -159,7 +197,8 @@ def page_write(path: Path, text: str) -> None:
 
 
 def write(documents: list[dict[str, Any]], folder: Path, target: Path = HERE, readme: Path = README) -> None:
-    """Writes the page. Copies the pictures first, because the page shows those that exist."""
+    """Writes the page, or the parts of it that these benchmarks are. Copies the pictures first, because the page shows
+    those that exist."""
     documents = [scale.published(results) if results["benchmark"] == scale.NAME else results for results in documents]
     pictures = target / PICTURES.name
     pictures.mkdir(exist_ok=True)
@@ -168,7 +207,10 @@ def write(documents: list[dict[str, Any]], folder: Path, target: Path = HERE, re
         if source.exists() and results["rows"]:
             shutil.copy(source, pictures / source.name)
     whole = [results for results in documents if results["benchmark"] not in OWN]
-    if whole:
+    if whole and is_part(target / PAGE.name, whole):
+        parts_write(target / PAGE.name, whole, pictures)
+        readme_rows_write(readme, whole)
+    elif whole:
         page_write(target / PAGE.name, page(whole, pictures))
         sections.section_replace(readme, SECTION, "\n".join(readme_lines(whole)))
     for results in documents:

@@ -152,6 +152,18 @@ def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path
     assert "Of 4 targets: 1 met, 2 not met, 1 not measured." in page and "not quiet" not in page
     assert "| four | at least 1 | – | not measured |" in page and "Not measured: hpcc: not installed." in page
     assert "![A title](results/calls.png)" in page and (tmp_path / "results/calls.png").exists()
+    wanted[0] = targets.at_most("one", 12, 10, "ms")
+    again = document.make("calls", "A title", found, wanted, False, 1, 0, [0, 0, 0])
+    again["seconds"] = 7
+    five = [targets.at_most("five", 1, 2, "ms")]
+    other = document.make("polls", "Another title", found, five, False, 1, 0, [0, 0, 0])
+    publish.write([results, other], tmp_path, tmp_path, tmp_path / "README.md")
+    publish.write([again], tmp_path, tmp_path, tmp_path / "README.md")
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert "| one | at most 10 ms | 12 ms | **not met** |" in page and page.count("## A title") == 1
+    assert "| five | at most 2 ms | 1 ms | met |" in page and "## Another title" in page
+    assert "`tests/bench/run calls`, 7 s" in page and "`tests/bench/run polls`, 7 s" not in page
+    assert "Of 5 targets: 1 met, 3 not met, 1 not measured." in page
     results["load"]["before"][0] = 3
     assert "not quiet: its load was 3" in publish.page([results], tmp_path)
     if not Path("/sys/class/powercap").exists():
