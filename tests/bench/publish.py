@@ -152,9 +152,12 @@ def own_readme_lines(results: dict[str, Any]) -> list[str]:
 
 
 def row_replace(text: str, row: str) -> str:
-    """Replaces the row of a table that begins with the same cell."""
+    """Replaces the row of a table that begins with the same cell. Raises ValueError if there is none."""
     begin = row[:row.index(" | ") + 3]
-    return re.sub(rf"^{re.escape(begin)}.*$", lambda _: row, text, count=1, flags=re.M)
+    text, found = re.subn(rf"^{re.escape(begin)}.*$", lambda _: row, text, count=1, flags=re.M)
+    if not found:
+        raise ValueError(f"no such row yet: {begin}(publish all benchmarks together)")
+    return text
 
 
 def is_part(path: Path, documents: list[dict[str, Any]]) -> bool:

@@ -164,6 +164,9 @@ def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path
     assert "| five | at most 2 ms | 1 ms | met |" in page and "## Another title" in page
     assert "`tests/bench/run calls`, 7 s" in page and "`tests/bench/run polls`, 7 s" not in page
     assert "Of 5 targets: 1 met, 3 not met, 1 not measured." in page
+    again["targets"][0]["text"] = "six"
+    with pytest.raises(ValueError, match="no such row yet: . six "):
+        publish.write([again], tmp_path, tmp_path, tmp_path / "README.md")
     results["load"]["before"][0] = 3
     assert "not quiet: its load was 3" in publish.page([results], tmp_path)
     if not Path("/sys/class/powercap").exists():
