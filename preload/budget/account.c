@@ -84,14 +84,6 @@ uint64_t account_room_unmeasured(const struct account *account, uint64_t since_n
 	return measured || own_ns > (double)room_ns ? room_ns : (uint64_t)own_ns;
 }
 
-/* Notes that a call is charged for a period, for kinds_at_once. */
-static void cover(struct account *account, double period_ns, uint64_t now_ns)
-{
-	if (account->since_ns == 0)
-		account->since_ns = now_ns - (uint64_t)period_ns;
-	account->covered_ns += period_ns;
-}
-
 /*
  * Returns how many kinds of calls are charged at the same time, at least 1: the charged periods' sum by the time in
  * which they lay, so not always a whole number.
@@ -123,7 +115,7 @@ static void check(struct account *account, const struct account_periods *periods
 {
 	bool failed = try_room(account, now_ns) <= 0;
 
-	if (account->paused || !(failed || account_strayed(periods)))
+	if (account->paused || !(failed || account_strayed(account, periods)))
 		return;
 	if (account->pause == 0)
 		account->pause = 1;
@@ -138,25 +130,19 @@ static void check(struct account *account, const struct account_periods *periods
 static double middle(const struct account_periods *periods)
 {
 	for (uint32_t i = 0; i < periods->count; i++) {
-		uint32_t less = 0, same = 0;
+		uint32_t less = 0;
 
-		for (uint32_t j = 0; j < periods->count; j++) {
-			less += periods->sample[j] < periods->sample[i];
-			same += periods->sample[j] == periods->sample[i];
-		}
-		if (less <= periods->count / 2 && less + same > periods->count / 2)
+		for (uint32_t j = 0; j < periods->count; j++)
+			less += periods->sample[j] < periods->sample[i] ||
+			        (j < i && periods->sample[j] == periods->sample[i]);
+		if (less == periods->count / 2)
 			return periods->sample[i];
 	}
 	return periods->sample[0];
 }
 
-/* Mean of the periods of one look, each cut at a quarter beside a middle, and the variance of one of them. */
-struct look {
-	double mean_ns, variance;
-};
-
-/* Returns the mean and the variance of the samples, cut beside middle_ns. */
-static struct look look_sum(const struct account_periods *periods, double middle_ns)
+/* Returns the mean of the samples, each cut at a quarter beside middle_ns. Writes the variance of one of them. */
+static double look_mean(const struct account_periods *periods, double middle_ns, double *ret_variance)
 {
 	double sum = 0, square = 0, n = periods->count;
 
@@ -166,14 +152,14 @@ static struct look look_sum(const struct account_periods *periods, double middle
 		sum += beside_ns;
 		square += beside_ns * beside_ns;
 	}
-	return (struct look){middle_ns + sum / n, n > 1 ? (square - sum * sum / n) / (n - 1) : 0};
+	*ret_variance = n > 1 ? (square - sum * sum / n) / (n - 1) : 0;
+	return middle_ns + sum / n;
 }
 
-/* Returns true if the look's periods differ from those before it. */
-static bool is_changed(const struct account_periods *periods)
+/* Returns true if the look's periods, which are longer by more_ns in the mean, differ from those before it. */
+static bool is_changed(const struct account_periods *periods, double more_ns)
 {
-	struct look look = look_sum(periods, periods->usual_ns);
-	double more_ns = look.mean_ns - periods->usual_ns, least_ns = periods->usual_ns / 64;
+	double least_ns = periods->usual_ns / 64;
 	double square = periods->variance * (1 / (double)periods->count + 1 / (double)periods->weight);
 
 	return periods->count >= ACCOUNT_KNOWN && more_ns * more_ns > CHANGED * square + least_ns * least_ns;
@@ -182,11 +168,11 @@ static bool is_changed(const struct account_periods *periods)
 /* Takes the look's periods as the usual ones and forgets those before. */
 static void begin_anew(struct account_periods *periods)
 {
-	struct look look = look_sum(periods, middle(periods));
-	bool more = periods->weight == 0 || look.variance > periods->variance;
+	double variance, mean_ns = look_mean(periods, middle(periods), &variance);
+	bool more = periods->weight == 0 || variance > periods->variance;
 
-	periods->usual_ns = look.mean_ns;
-	periods->variance = more ? look.variance : periods->variance;
+	periods->usual_ns = mean_ns;
+	periods->variance = more ? variance : periods->variance;
 	periods->weight = (float)periods->count;
 }
 
@@ -209,15 +195,16 @@ static void correct(struct account *account, struct account_periods *periods, do
  */
 static void look_learn(struct account *account, struct account_periods *periods, double many)
 {
-	double before_ns = periods->usual_ns, count = periods->count, weight = periods->weight, shift_ns;
-	struct look look = look_sum(periods, before_ns); /* cut as charges are: skewed periods would else seem longer */
+	double before_ns = periods->usual_ns, count = periods->count, weight = periods->weight, variance, shift_ns;
+	/* The samples are cut as charges are: skewed periods would else seem longer. */
+	double mean_ns = look_mean(periods, before_ns, &variance);
 
-	if (weight == 0 || is_changed(periods)) {
+	if (weight == 0 || is_changed(periods, mean_ns - before_ns)) {
 		begin_anew(periods);
 	} else {
 		weight = weight + count < MEMORY ? weight + count : MEMORY;
-		periods->usual_ns += (look.mean_ns - before_ns) * count / weight;
-		periods->variance += (look.variance - periods->variance) * (count - 1) / weight;
+		periods->usual_ns += (mean_ns - before_ns) * count / weight;
+		periods->variance += (variance - periods->variance) * (count - 1) / weight;
 		periods->weight = (float)weight;
 	}
 	shift_ns = (periods->usual_ns - before_ns) / 2 * periods->slept;
@@ -233,7 +220,7 @@ static void look_learn(struct account *account, struct account_periods *periods,
  */
 static void samples_learn(struct account *account, struct account_periods *periods, uint64_t now_ns)
 {
-	if (periods->window == UINT64_MAX && account_strayed(periods))
+	if (periods->window == UINT64_MAX && account_strayed(account, periods))
 		periods->count = 0;
 	if (periods->count > 0)
 		look_learn(account, periods, kinds_at_once(account, now_ns));
@@ -260,12 +247,12 @@ static void resume(struct account *account, uint64_t now_ns)
 
 bool account_relearned(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns)
 {
-	double cut_ns = periods->usual_ns / ACCOUNT_CUT, more_ns;
+	double cut_ns = periods->usual_ns / ACCOUNT_CUT, more_ns, variance;
 
 	account_looked(account, periods, UINT64_MAX, period_ns, now_ns);
-	if (!account_strayed(periods) || periods->count < ACCOUNT_KNOWN)
+	if (!account_strayed(account, periods) || periods->count < ACCOUNT_SAMPLES / 2)
 		return false;
-	more_ns = look_sum(periods, periods->usual_ns).mean_ns - periods->usual_ns;
+	more_ns = look_mean(periods, periods->usual_ns, &variance) - periods->usual_ns;
 	if (more_ns * more_ns < 0.99 * cut_ns * cut_ns) { /* not all are cut to one side */
 		periods->strayed = 0;
 		periods->count = account->unsure ? periods->count : 0;
@@ -278,10 +265,26 @@ bool account_relearned(struct account *account, struct account_periods *periods,
 	return true;
 }
 
+void account_change(struct account *account, uint64_t now_ns)
+{
+	account->changes++;
+	account->pause /= 4;
+	if (account->paused)
+		resume(account, now_ns);
+}
+
+void account_renew(struct account *account, struct account_periods *periods, uint64_t now_ns)
+{
+	if (periods->changes == account->changes)
+		return;
+	correct(account, periods, periods->strayed > 0 ? periods->streak_ns : 0, kinds_at_once(account, now_ns));
+	*periods = (struct account_periods){.changes = account->changes};
+}
+
 void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
                    uint64_t now_ns)
 {
-	double usual_ns, beyond_ns, more_ns, variance, shared;
+	double usual_ns, cut_ns, beyond_ns, more_ns, variance, shared;
 	bool awake = account->paused || (account->ranks <= 2 && account_room(account, now_ns) == 0), streak;
 	int32_t side;
 
@@ -290,21 +293,24 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	if (!account_knows(periods))
 		return;
 	usual_ns = periods->usual_ns * many;
+	cut_ns = (account->ranks <= 2 ? periods->usual_ns : usual_ns) / ACCOUNT_CUT;
 	beyond_ns = (double)passed_ns - usual_ns;
-	more_ns = limit(beyond_ns, usual_ns / ACCOUNT_CUT);
+	more_ns = limit(beyond_ns, cut_ns);
 	side = (beyond_ns > more_ns) - (beyond_ns < more_ns);
 	streak = periods->strayed * side > 0;
 	periods->strayed = streak ? periods->strayed + side : side;
 	periods->streak_ns = (streak ? periods->streak_ns : 0) + (awake ? 0 : more_ns);
 	if (awake)
 		return;
-	cover(account, (double)passed_ns, now_ns);
+	if (account->since_ns == 0)
+		account->since_ns = now_ns - passed_ns;
+	account->covered_ns += (double)passed_ns;
 	shared = kinds_at_once(account, now_ns);
 	variance = periods->variance * many * (1 + 2 * periods->slept / (double)periods->weight);
 	periods->slept += many;
 	periods->charged_ns += more_ns;
 	account->spent_ns += more_ns / shared;
-	account->cut_ns = usual_ns / ACCOUNT_CUT / shared;
+	account->cut_ns = cut_ns / shared;
 	account->variance += variance / shared;
 	account->slept_ns += usual_ns;
 	account->more_ns += more_ns;

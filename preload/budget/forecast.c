@@ -35,8 +35,7 @@ static uint32_t margin_first_ns(const struct forecast *forecast)
 /* Returns the class of naps of that length. */
 static unsigned class_of(uint64_t ask_ns)
 {
-	uint64_t quarter = ask_ns >> CLASS_FIRST;
-	unsigned class = quarter == 0 ? 0 : 1 + (unsigned)(63 - __builtin_clzll(quarter)) / 2;
+	unsigned class = (unsigned)(64 - __builtin_clzll(ask_ns >> CLASS_FIRST << 1 | 1)) / 2;
 
 	return class < FORECAST_CLASSES ? class : FORECAST_CLASSES - 1;
 }
@@ -62,14 +61,12 @@ uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns)
 	return ask_ns - short_ns;
 }
 
-/* Moves a running quantile: one sample in TAIL_ONE is larger. */
-static void tail_learn(uint64_t *tail_ns, uint64_t over_ns)
+/* Moves a running quantile: one sample in TAIL_ONE is larger. Returns its new value. */
+static uint64_t tail_moved(uint64_t tail_ns, uint64_t over_ns)
 {
-	uint64_t known_ns = *tail_ns != 0 ? *tail_ns : FORECAST_SHORT_NS, unit_ns = known_ns / (2 * TAIL_ONE) + 1;
+	uint64_t known_ns = tail_ns != 0 ? tail_ns : FORECAST_SHORT_NS, unit_ns = known_ns / (2 * TAIL_ONE) + 1;
 
-	*tail_ns = known_ns > unit_ns ? known_ns - unit_ns : known_ns;
-	if (over_ns > known_ns)
-		*tail_ns = known_ns + (TAIL_ONE - 1) * unit_ns;
+	return over_ns > known_ns ? known_ns + (TAIL_ONE - 1) * unit_ns : known_ns - (known_ns > unit_ns ? unit_ns : 0);
 }
 
 /*
@@ -77,21 +74,16 @@ static void tail_learn(uint64_t *tail_ns, uint64_t over_ns)
  */
 void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_ns)
 {
-	uint64_t *exit_ns = &forecast->exit_ns[class_of(ask_ns)], known_ns = forecast_exit_ns(forecast, ask_ns);
-	uint64_t sample_ns = actual_ns > ask_ns ? actual_ns - ask_ns : 0;
+	uint64_t *exit_ns = &forecast->exit_ns[class_of(ask_ns)], *tail_ns = &forecast->tail_ns[class_of(ask_ns)];
+	uint64_t known_ns = forecast_exit_ns(forecast, ask_ns), sample_ns = actual_ns > ask_ns ? actual_ns - ask_ns : 0;
 
-	tail_learn(&forecast->tail_ns[class_of(ask_ns)], sample_ns > known_ns ? sample_ns - known_ns : 0);
+	*tail_ns = tail_moved(*tail_ns, sample_ns > known_ns ? sample_ns - known_ns : 0);
 	if (*exit_ns == 0)
 		*exit_ns = 1 + (sample_ns < known_ns ? sample_ns : known_ns);
 	else if (sample_ns > *exit_ns)
 		*exit_ns += *exit_ns / EXIT_STEPS + 1;
 	else
 		*exit_ns -= *exit_ns / EXIT_STEPS;
-}
-
-static struct forecast_entry *set_of(struct forecast *forecast, uint64_t key)
-{
-	return forecast->table[key >> 32 & (FORECAST_SETS - 1)];
 }
 
 /* Returns how many periods passed since the same call ended before, 0 if unknown. */
@@ -114,7 +106,8 @@ static void work_open(struct forecast *forecast)
 	uint32_t periods = periods_since(forecast, entry);
 
 	forecast->work_ns = periods > 0 ? work_ns / periods : 0;
-	forecast->shorter = forecast->work_ns != 0 && forecast->work_ns < entry->work_ns - entry->work_ns / 4;
+	forecast->shorter = forecast->work_ns != 0 && forecast->work_ns < entry->work_ns - entry->work_ns / 4 &&
+	                    forecast->work_ns + FORECAST_SHORT_NS < entry->work_ns;
 }
 
 /* Learns how long the thread worked before the call, and adds the call's wait to the waits so far. */
@@ -138,7 +131,7 @@ void forecast_open(struct forecast *forecast, uint64_t call, uint32_t number, ui
 	forecast->number = number;
 	forecast->stamp++;
 	forecast->entry = NULL;
-	set = set_of(forecast, forecast->key);
+	set = forecast->table[forecast->key >> 32 & (FORECAST_SETS - 1)];
 	for (unsigned way = 0; way < FORECAST_WAYS; way++)
 		if (set[way].key == forecast->key) {
 			set[way].stamp = forecast->stamp;
@@ -150,7 +143,7 @@ void forecast_open(struct forecast *forecast, uint64_t call, uint32_t number, ui
 /* Replaces the entry that was not used for longest. */
 static struct forecast_entry *entry_make(struct forecast *forecast)
 {
-	struct forecast_entry *set = set_of(forecast, forecast->key), *oldest = &set[0];
+	struct forecast_entry *set = forecast->table[forecast->key >> 32 & (FORECAST_SETS - 1)], *oldest = &set[0];
 
 	for (unsigned way = 1; way < FORECAST_WAYS; way++)
 		if (forecast->stamp - set[way].stamp > forecast->stamp - oldest->stamp)
@@ -160,51 +153,43 @@ static struct forecast_entry *entry_make(struct forecast *forecast)
 	return oldest;
 }
 
-bool forecast_knows(const struct forecast *forecast)
-{
-	return forecast->entry && forecast->entry->wait.count >= FORECAST_KNOWN;
-}
-
 bool forecast_doubts(const struct forecast *forecast)
 {
 	return forecast->entry && (forecast->entry->late >= 2 || forecast->shorter);
 }
 
-/* Returns the shortest kept end, UINT32_MAX if none is kept. */
-static uint32_t least(const struct forecast_ends *ends)
-{
-	uint32_t least = UINT32_MAX;
+/* The shortest kept end, and the two longest. */
+struct range {
+	uint32_t least, second, most;
+};
 
-	for (unsigned i = 0; i < ends->count; i++)
-		least = ends->at[i] < least ? ends->at[i] : least;
-	return least;
-}
-
-/* Returns how far the ends lie apart, from the earliest to the second latest: one end may be an outlier. */
-static uint32_t spread(const struct forecast_ends *ends)
+/* Returns the range of the kept ends. Without an end, the shortest is UINT32_MAX and the longest are 0. */
+static struct range range_of(const struct forecast_ends *ends)
 {
-	uint32_t most = 0, second = 0;
+	struct range range = {UINT32_MAX, 0, 0};
 
 	for (unsigned i = 0; i < ends->count; i++) {
-		if (ends->at[i] >= most) {
-			second = most;
-			most = ends->at[i];
-		} else if (ends->at[i] > second) {
-			second = ends->at[i];
-		}
+		uint32_t at = ends->at[i], less = at < range.most ? at : range.most;
+
+		range.least = at < range.least ? at : range.least;
+		range.second = less > range.second ? less : range.second;
+		range.most = at > range.most ? at : range.most;
 	}
-	return second - least(ends);
+	return range;
 }
 
 /* Returns the time that the ends of the second clock count from, 0 if that clock tells no more than the first. */
 static uint64_t since_origin(const struct forecast *forecast)
 {
 	const struct forecast_entry *entry = forecast->entry;
+	struct range since = range_of(&entry->since), wait = range_of(&entry->wait);
 	uint32_t periods = periods_since(forecast, entry);
 
-	if (entry->since.count < FORECAST_KNOWN || periods == 0 || spread(&entry->since) / 2 > spread(&entry->wait))
+	/* One end may be an outlier: the longest does not count. */
+	if (entry->since.count < FORECAST_KNOWN || periods == 0 ||
+	    (since.second - since.least) / 2 > wait.second - wait.least)
 		return 0;
-	return entry->ended_ns + ((uint64_t)least(&entry->since) << FORECAST_UNIT) * (periods - 1);
+	return entry->ended_ns + ((uint64_t)since.least << FORECAST_UNIT) * (periods - 1);
 }
 
 uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t *ret_past_ns)
@@ -233,26 +218,20 @@ uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t
 
 uint64_t forecast_least_ns(const struct forecast *forecast)
 {
-	return forecast->entry->wait.count > 0 ? (uint64_t)least(&forecast->entry->wait) << FORECAST_UNIT : 0;
+	return forecast->entry->wait.count > 0 ? (uint64_t)range_of(&forecast->entry->wait).least << FORECAST_UNIT : 0;
 }
 
 /*
- * Returns true if the call ended when it was expected. A margin shrinks only once periods are compared; until then an
- * expected end tells more than the shortest time so far.
+ * A margin shrinks only once periods are compared. Until then an expected end tells more than the shortest time so far.
  */
-static bool is_expected(const struct forecast *forecast, uint64_t aimed_ns, uint64_t ended_ns)
-{
-	uint64_t margin_ns = forecast->entry->margin_ns;
-
-	return margin_ns >= margin_first_ns(forecast) && ended_ns + margin_ns / 2 >= aimed_ns &&
-	       ended_ns <= aimed_ns + margin_ns / 2;
-}
-
 bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns)
 {
 	uint64_t tail_ns = (levels(forecast) + 1) * LEVEL_NS, own_ns = forecast->entry->own_ns;
+	uint64_t margin_ns = forecast->entry->margin_ns;
+	bool is_expected = margin_ns >= margin_first_ns(forecast) && ended_ns + margin_ns / 2 >= aimed_ns &&
+	                   ended_ns <= aimed_ns + margin_ns / 2;
 
-	if (own_ns != 0 && is_expected(forecast, aimed_ns, ended_ns))
+	if (own_ns != 0 && is_expected)
 		return false;
 	return ended_ns < landed_ns + tail_ns + own_ns + own_ns / 2;
 }
@@ -302,16 +281,38 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 	return periods;
 }
 
+/*
+ * Counts the waits in a row that outlast all known ends by more than a quarter, or follow work that was longer than
+ * twice the usual. Returns true if FORECAST_KNOWN of them show that the program has changed, and forgets the ends. With
+ * two ranks alone: among more, others may have slept.
+ */
+static bool change_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
+{
+	uint32_t wait = units(forecast->began_ns, seen.ended_ns), known = range_of(&entry->wait).most;
+	bool outlasts = entry->wait.count >= FORECAST_KNOWN && !seen.late && wait > known + known / 4 &&
+	                wait >= FORECAST_SHORT_NS / 2 >> FORECAST_UNIT;
+	bool longer = entry->work_ns != 0 && forecast->work_ns > 2 * entry->work_ns + FORECAST_SHORT_NS;
+
+	entry->outlasted = (uint8_t)(forecast->ranks <= 2 && (outlasts || longer) ? entry->outlasted + 1 : 0);
+	if (entry->outlasted < FORECAST_KNOWN)
+		return false;
+	entry->wait.count = entry->since.count = entry->looked = entry->outlasted = 0;
+	entry->work_ns = 0;
+	return true;
+}
+
 /* Keeps the end of the call by both clocks, if it may be kept (forecast.h). */
 static void ends_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen,
-                       uint32_t periods)
+                       uint32_t periods, bool changed)
 {
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
 	uint32_t margin = entry->margin_ns >> FORECAST_UNIT;
 	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
-	bool is_first = (seen.awake && forecast->ranks <= 2 && entry->wait.count < FORECAST_KNOWN) ||
+	bool is_first = (seen.awake && forecast->ranks <= 2 && entry->wait.count < FORECAST_KNOWN) || changed ||
 	                (entry->looked == 0 && is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT);
 
+	if (seen.late && entry->wait.count < FORECAST_KNOWN)
+		entry->wait.count = entry->since.count = 0;
 	if (seen.late || (forecast->late && !forecast->shorter))
 		return;
 	if (seen.look != 0) {
@@ -321,11 +322,11 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 		entry->looked = (uint8_t)(entry->looked + (entry->looked < FORECAST_KNOWN));
 		return;
 	}
-	if (is_first || (entry->wait.count > 0 && wait + margin < least(&entry->wait)))
+	if (is_first || (entry->wait.count > 0 && wait + margin < range_of(&entry->wait).least))
 		end_keep(&entry->wait, wait);
 	/* At least one of several periods was as short as their mean. */
 	since = periods > 1 ? since / periods : since;
-	if (periods != 0 && (is_first || (entry->since.count > 0 && since + margin < least(&entry->since))))
+	if (periods != 0 && (is_first || (entry->since.count > 0 && since + margin < range_of(&entry->since).least)))
 		end_keep(&entry->since, since);
 }
 
@@ -352,10 +353,10 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	struct forecast_entry *entry = forecast->entry ? forecast->entry : entry_make(forecast);
 	uint64_t passed_ns = seen.ended_ns - entry->ended_ns;
 	uint32_t periods = stride_learn(forecast, entry);
-	bool looked = seen.look != 0 && entry->look == seen.look;
+	bool looked = seen.look != 0 && entry->look == seen.look, changed = change_learn(forecast, entry, seen);
 
 	forecast->entry = entry;
-	ends_learn(forecast, entry, seen, periods);
+	ends_learn(forecast, entry, seen, periods, changed);
 	margin_learn(forecast, entry, seen);
 	work_learn(forecast, entry, seen);
 	forecast->late = seen.late;
@@ -363,7 +364,7 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	entry->look = seen.look;
 	if (seen.ended_ns - forecast->began_ns >= FORECAST_SHORT_NS)
 		forecast->previous = forecast->call;
-	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked};
+	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked, changed};
 }
 
 void forecast_renew(struct forecast_entry *entry)

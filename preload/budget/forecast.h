@@ -14,6 +14,11 @@
  * look. In a job of two ranks a call is watched after its first wait: until three ends are known, those of waits
  * without sleep are kept. Among more ranks other ranks may sleep then.
  *
+ * In a job of two ranks a wait that is longer than all known ends is no nap's work for long. If three waits in a row
+ * outlast the longest known end by a quarter, or if the thread's own work before them was longer than twice the usual,
+ * the program has changed: all ends but the latest are forgotten. Waits that end by chance seldom outlast all known
+ * ends three times. An end that was slept through while fewer than three are known is forgotten as well.
+ *
  * A call that found its message soon is not seen here: its end is not known. So each call brings its number among the
  * calls of its function. A period counts if as many calls lie between its two ends as usual. If a multiple of that lies
  * between them, several periods have passed, and the forecast adds as many of the shortest periods.
@@ -22,7 +27,7 @@
  * has lasted a quarter longer than that end.
  *
  * The thread's own work before the wait, without its waits in other calls, shows when steps become shorter. If it is
- * shorter by more than a quarter, the thread waits without a nap, and learns the early end.
+ * shorter by more than a quarter, and by more than 0.1 ms, the thread waits without a nap, and learns the early end.
  *
  * The margin of a key grows by half when the call ended during a nap, or so soon after that it may have. It shrinks by
  * a small part when the call did not: two ranks let one nap in seven be late, 64 and more ranks one in two hundred, or
@@ -69,6 +74,7 @@ struct forecast_entry {
 	uint8_t late;               /* number of late ends in a row, up to 2 */
 	uint32_t own_ns;            /* shortest time from forwarding to return; 0: no sleep before this call */
 	uint8_t looked;             /* number of ends seen in looks, up to FORECAST_KNOWN */
+	uint8_t outlasted;          /* number of waits in a row that told of a change (above) */
 	struct forecast_ends wait;  /* ends as times since the call began to wait */
 	struct forecast_ends since; /* ends as times since the end before */
 	struct account_periods periods;
@@ -84,7 +90,7 @@ struct forecast {
 	uint64_t began_ns;  /* when the open call began to wait */
 	uint32_t number;    /* number of the open call among the calls of its function */
 	bool late;          /* true if the wait before the open call ended late, so that this one may be short */
-	bool shorter;       /* true if the work before the open call was shorter than usual by more than a quarter */
+	bool shorter;       /* true if the work before the open call was much shorter than usual (above) */
 	uint64_t work_ns;   /* own work before the open call; 0: unknown */
 	uint64_t waited_ns; /* length of all waits before the open call */
 	struct forecast_entry *entry;       /* entry of the open call; NULL: the call is not known */
@@ -100,7 +106,10 @@ uint64_t forecast_call(uint64_t caller, uint64_t row, uint64_t handle, uint64_t 
 void forecast_open(struct forecast *forecast, uint64_t call, uint32_t number, uint64_t now_ns);
 
 /* Returns true if enough ends of the open call are known. */
-bool forecast_knows(const struct forecast *forecast);
+static inline bool forecast_knows(const struct forecast *forecast)
+{
+	return forecast->entry && forecast->entry->wait.count >= FORECAST_KNOWN;
+}
 
 /*
  * Returns true if the thread must wait for the open call as in a look: two ended late before it, or its work was
@@ -155,6 +164,7 @@ struct forecast_passed {
 	uint64_t ns;      /* time since that end; 0: unknown */
 	uint32_t periods; /* number of periods in that time */
 	bool looked;      /* true if all of that time lies in one look */
+	bool changed;     /* true if the program has changed: the known ends are forgotten */
 };
 
 /* Closes the open call and learns from its end. Returns the time since the same call ended before. */

@@ -11,21 +11,13 @@
 #define HOLD_NS         UINT64_C(50000)
 #define HOLD_SIGNS      2u
 
-/* Returns the largest budget: the policy's, or 1/128 of the wait if that is more, up to four times the policy's. */
-static uint64_t max_of(const struct ladder_policy *policy, uint64_t waited_ns)
-{
-	uint64_t share_ns = waited_ns / LADDER_LONG_SHARE, most_ns = LADDER_LONG_MOST * policy->max_ns;
-
-	if (share_ns <= policy->max_ns)
-		return policy->max_ns;
-	return share_ns < most_ns ? share_ns : most_ns;
-}
-
 uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns)
 {
 	double share_ns = (double)waited_ns * (double)policy->relative_ppm / 1e6 + (double)policy->absolute_ns;
-	uint64_t max_ns = max_of(policy, waited_ns);
+	uint64_t most_ns = LADDER_LONG_MOST * policy->max_ns, max_ns = waited_ns / LADDER_LONG_SHARE;
 
+	max_ns = max_ns > policy->max_ns ? max_ns : policy->max_ns;
+	max_ns = max_ns < most_ns ? max_ns : most_ns;
 	if (waited_ns < policy->spin_ns)
 		return 0;
 	return share_ns < (double)max_ns ? (uint64_t)share_ns : max_ns;
@@ -74,12 +66,6 @@ enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_n
 	return pace->signs >= HOLD_SIGNS ? LADDER_PROGRESS : LADDER_GAP;
 }
 
-/* Returns when a rung that is benched now comes back. */
-static uint64_t bench_end(const struct ladder_latency *latency, uint64_t now_ns)
-{
-	return now_ns + (BENCH_NS << latency->benches);
-}
-
 /* Puts a rung back into use until it is measured again: it is benched sooner, and for longer. */
 static void rung_put_on_probation(struct ladder_latency *latency, const struct ladder_policy *policy)
 {
@@ -94,12 +80,9 @@ static void rung_put_on_probation(struct ladder_latency *latency, const struct l
 /* Returns true if the rung is not benched. Puts one whose bench is over on probation. */
 static bool rung_try_return(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t now_ns)
 {
-	if (latency->back_ns == 0)
-		return true;
-	if (now_ns < latency->back_ns)
-		return false;
-	rung_put_on_probation(latency, policy);
-	return true;
+	if (latency->back_ns != 0 && now_ns >= latency->back_ns)
+		rung_put_on_probation(latency, policy);
+	return latency->back_ns == 0;
 }
 
 /*
@@ -116,7 +99,7 @@ static bool rung_try_fit(struct ladder_latency *latency, const struct ladder_pol
 	if (budget_ns < policy->max_ns / 2)
 		return false;
 	if (latency->retry_ns == 0)
-		latency->retry_ns = bench_end(latency, now_ns);
+		latency->retry_ns = now_ns + (BENCH_NS << latency->benches);
 	if (now_ns < latency->retry_ns)
 		return false;
 	rung_put_on_probation(latency, policy);
@@ -172,34 +155,28 @@ struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_poli
 }
 
 /*
- * Moves up by nine units or down by one: in balance where one sample in ten is above. A unit is a 256th: steady, yet it
- * follows the node within some hundred naps. For a shared core the other end of the distribution counts, and in larger
- * steps, so that a rung that is late by itself is found out as soon.
+ * The percentile moves up by nine units or down by one: in balance where one sample in ten is above. A unit is a 256th:
+ * steady, yet it follows the node within some hundred naps. For a shared core the other end of the distribution counts,
+ * and in larger steps, so that a rung that is late by itself is found out as soon.
  */
-static void percentile_move(struct ladder_latency *latency, uint64_t sample_ns, bool shared)
-{
-	uint64_t unit = latency->exit_ns / 256 + 1;
-	uint64_t up_ns = (shared ? 4 : 9) * unit, down_ns = (shared ? 36 : 1) * unit;
-
-	if (sample_ns > latency->exit_ns)
-		latency->exit_ns += up_ns;
-	else if (latency->exit_ns > down_ns)
-		latency->exit_ns -= down_ns;
-}
-
 uint64_t ladder_learn(struct ladder *ladder, struct ladder_action action, uint64_t actual_ns, uint64_t now_ns)
 {
 	struct ladder_latency *latency = &ladder->rung[action.rung];
 	uint64_t late_ns = actual_ns > action.budget_ns ? actual_ns - action.budget_ns : 0;
+	uint64_t unit = latency->exit_ns / 256 + 1, up_ns = (action.shared ? 4 : 9) * unit;
+	uint64_t down_ns = (action.shared ? 36 : 1) * unit;
 
 	if (!latency->timed || (latency->woken && actual_ns < action.ask_ns))
 		return 0;
-	percentile_move(latency, actual_ns > action.ask_ns ? actual_ns - action.ask_ns : 0, action.shared);
+	if (actual_ns > action.ask_ns && actual_ns - action.ask_ns > latency->exit_ns)
+		latency->exit_ns += up_ns;
+	else if (latency->exit_ns > down_ns)
+		latency->exit_ns -= down_ns;
 	if (late_ns > action.budget_ns && !action.shared)
 		latency->strikes += STRIKE;
 	else if (latency->strikes > 0 && --latency->strikes == 0)
 		latency->benches = 0;
 	if (latency->strikes >= STRIKES_OUT)
-		latency->back_ns = bench_end(latency, now_ns);
+		latency->back_ns = now_ns + (BENCH_NS << latency->benches);
 	return late_ns;
 }

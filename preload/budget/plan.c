@@ -41,6 +41,8 @@ void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts
 	account_resume(&plan->account, looks_turn_ns(&plan->looks), now_ns, real_ns);
 	if (plan->forecast)
 		forecast_open(plan->forecast, call, number, now_ns);
+	if (plan->forecast && plan->forecast->entry)
+		account_renew(&plan->account, &plan->forecast->entry->periods, now_ns);
 	plan->look = look_number(plan, now_ns);
 }
 
@@ -61,13 +63,12 @@ static uint64_t room(const struct plan *plan, uint64_t now_ns)
 /* Charges the latest nap for what has come, unless empty polls have shown since that nothing came in it. */
 static void nap_end(struct plan *plan)
 {
-	uint64_t nap_ns = plan->woke_ns - plan->empty_ns, cost_ns = nap_ns;
+	uint64_t cost_ns = plan->woke_ns - plan->empty_ns, cut_ns;
 
 	if (plan->empty_ns == 0)
 		return;
 	if (is_compared(plan)) {
-		uint64_t cut_ns = (uint64_t)(plan->forecast->entry->periods.usual_ns / ACCOUNT_CUT);
-
+		cut_ns = (uint64_t)(plan->forecast->entry->periods.usual_ns / ACCOUNT_CUT);
 		cost_ns = plan->over_ns > cut_ns ? plan->over_ns - cut_ns : 0;
 	}
 	account_charge(&plan->account, cost_ns);
@@ -267,7 +268,9 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 	seen.cheap = account_is_cheap(&plan->account, last_ns);
 	call_count(plan, seen.ended_ns, seen.late);
 	passed = forecast_close(plan->forecast, seen);
-	if (passed.ns != 0)
+	if (passed.changed)
+		account_change(&plan->account, last_ns);
+	else if (passed.ns != 0)
 		period_learn(plan, passed, last_ns);
 }
 

@@ -67,9 +67,7 @@ void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns)
 
 uint32_t looks_tell(const struct looks *looks, uint64_t now_ns)
 {
-	bool steady = period_shift(looks, now_ns) > LOOKS_PERIOD_SHIFT + looks->level;
-
-	return 1 + 2 * looks->level + steady;
+	return 1 + 2 * looks->level + (period_shift(looks, now_ns) > LOOKS_PERIOD_SHIFT + looks->level);
 }
 
 bool looks_follow(struct looks *looks, uint64_t seed, uint64_t told, uint64_t now_ns)

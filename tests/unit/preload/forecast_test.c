@@ -278,7 +278,7 @@ static void test_a_job_looks_at_first(void)
 #define LOOK 3
 
 static struct forecast forecast;
-static bool looked;
+static bool looked, has_changed;
 static uint32_t passed_periods; /* that the latest call ended after */
 static uint32_t calls;          /* of calls_play */
 
@@ -299,6 +299,7 @@ static uint64_t call_play(uint64_t site, uint32_t number, uint64_t began_ns, uin
 	forecast_open(&forecast, site, number, began_ns);
 	passed = forecast_close(&forecast, seen);
 	looked = passed.looked;
+	has_changed = passed.changed;
 	passed_periods = passed.periods;
 	return passed.ns;
 }
@@ -351,24 +352,126 @@ static void test_the_clock_that_varies_less_counts(void)
 	CHECK(is_end(end_of(SITE, 10, now_ns + 1500 * US), now_ns + 2 * MS));
 }
 
+static uint64_t step_play(uint64_t now_ns, uint64_t work_ns, uint64_t lasted_ns, struct forecast_seen seen)
+{
+	call_play(SITE, calls++, now_ns + work_ns, lasted_ns, seen);
+	return now_ns + work_ns + lasted_ns;
+}
+
+/* The next call of the site, that begins then, and the work after it, which is about the usual. */
+static void next_play(uint64_t *now_ns, uint64_t lasted_ns, struct forecast_seen seen)
+{
+	call_play(SITE, calls++, *now_ns, lasted_ns, seen);
+	*now_ns += lasted_ns + forecast.entry->work_ns - random_below(MS / 4);
+}
+
+static void only_looks_make_an_end_later(uint32_t ranks, uint64_t longer_ns)
+{
+	uint64_t now_ns;
+
+	forecast_reset(ranks);
+	now_ns = calls_play(SITE, SECOND, MS, 8);
+	for (int i = 0; i < 20; i++) {
+		next_play(&now_ns, longer_ns, i % 2 ? SEEN_SLEPT : SEEN_ELSE);
+		CHECK(!has_changed);
+	}
+	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS));
+	next_play(&now_ns, 600 * US, SEEN_LATE);
+	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS)); /* it may have ended before */
+	next_play(&now_ns, MS, SEEN_SLEPT);
+	next_play(&now_ns, MS - forecast.entry->margin_ns / 2, SEEN_SLEPT);
+	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS)); /* the margin covers that */
+	next_play(&now_ns, 600 * US, SEEN_SLEPT);
+	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + 600 * US));
+	now_ns = calls_play(SITE, now_ns + MS, 1500 * US, FORECAST_ENDS);
+	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + 1500 * US));
+}
+
+/* In a job of two ranks waits that are longer by more than a quarter tell of a change. */
 static void test_only_looks_make_an_end_later(void)
+{
+	only_looks_make_an_end_later(2, 1240 * US);
+	only_looks_make_an_end_later(3, 1500 * US);
+}
+
+/* So many waits of that length after the usual work. Returns whether the last one tells of a change. */
+static bool change_after(uint64_t *now_ns, uint64_t lasted_ns, int count)
+{
+	for (int i = 0; i < count; i++) {
+		CHECK(i == 0 || !has_changed);
+		next_play(now_ns, lasted_ns, SEEN_SLEPT);
+	}
+	return has_changed;
+}
+
+static void test_three_waits_that_outlast_all_ends_are_a_change(void)
 {
 	uint64_t now_ns;
 
 	forecast_reset(2);
+	now_ns = calls_play(SITE, SECOND, MS, 7);
+	now_ns = calls_play(SITE, now_ns, 1100 * US, 1);
+	CHECK(!change_after(&now_ns, 1500 * US, 2) && !change_after(&now_ns, 1350 * US, 1)); /* not in a row */
+	CHECK(!change_after(&now_ns, 1350 * US, 9)); /* by less than a quarter: one end is longer than the others */
+	CHECK(!change_after(&now_ns, 1500 * US, 2) && is_end(end_of(SITE, calls, now_ns), now_ns + MS));
+	CHECK(change_after(&now_ns, 1500 * US, 1) && !forecast_knows(&forecast));
+	CHECK(forecast.entry->wait.count == 1 && is_near((double)forecast_least_ns(&forecast), 1.5e6, 0.01));
+	CHECK(!change_after(&now_ns, 1950 * US, 9)); /* too few ends are known */
+	forecast_reset(2);
 	now_ns = calls_play(SITE, SECOND, MS, 8);
-	for (int i = 0; i < 20; i++, now_ns += 4 * MS + random_below(MS))
-		call_play(SITE, calls++, now_ns, 1500 * US, i % 2 ? SEEN_SLEPT : SEEN_ELSE);
-	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS));
-	call_play(SITE, calls++, now_ns, 600 * US, SEEN_LATE);
-	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS)); /* it may have ended before */
-	call_play(SITE, calls++, now_ns, MS, SEEN_SLEPT);
-	call_play(SITE, calls++, now_ns, MS - forecast.entry->margin_ns / 2, SEEN_SLEPT);
-	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + MS)); /* the margin covers that */
-	call_play(SITE, calls++, now_ns, 600 * US, SEEN_SLEPT);
-	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + 600 * US));
-	now_ns = calls_play(SITE, now_ns + MS, 1500 * US, FORECAST_ENDS);
-	CHECK(is_end(end_of(SITE, calls, now_ns), now_ns + 1500 * US));
+	for (int i = 0; i < 9; i++) {
+		next_play(&now_ns, 1500 * US, SEEN_LATE); /* its own naps made it longer */
+		CHECK(!has_changed);
+	}
+}
+
+static void test_waits_too_short_for_a_nap_are_no_change(void)
+{
+	uint64_t now_ns;
+
+	forecast_reset(2);
+	now_ns = calls_play(SITE, SECOND, 10 * US, 8);
+	CHECK(!change_after(&now_ns, 48 * US, 9));
+	CHECK(change_after(&now_ns, 52 * US, 3));
+}
+
+/* A first end that was too long for the next wait would be slept through again and again. */
+/* So is own work that is longer, whatever the waits are. */
+static void test_longer_own_work_is_a_change(void)
+{
+	uint64_t now_ns = SECOND;
+
+	for (uint32_t ranks = 2; ranks <= 3; ranks++) {
+		forecast_reset(ranks);
+		calls = 0;
+		for (int i = 0; i < 8; i++)
+			now_ns = step_play(now_ns, MS, MS, SEEN_LOOK);
+		for (int i = 0; i < 9; i++) {
+			now_ns = step_play(now_ns, 2090 * US, MS, SEEN_SLEPT); /* less than twice as long, and 0.1 ms */
+			CHECK(!has_changed);
+		}
+		for (int i = 0; i < 3; i++) {
+			now_ns = step_play(now_ns, 2110 * US, MS, SEEN_SLEPT);
+			CHECK(has_changed == (ranks == 2 && i == 2));
+		}
+		for (int i = 0; i < 9; i++) {
+			now_ns = step_play(now_ns, 2110 * US, MS, SEEN_SLEPT);
+			CHECK(ranks > 2 || !has_changed); /* it is the usual work now */
+		}
+	}
+}
+
+static void test_an_end_that_was_slept_through_is_forgotten(void)
+{
+	uint64_t now_ns = SECOND;
+
+	forecast_reset(2);
+	call_play(SITE, 1, now_ns, 100 * MS, SEEN_ELSE);
+	call_play(SITE, 2, now_ns + SECOND, 20 * MS, SEEN_LATE);
+	CHECK(forecast.entry->wait.count == 0 && forecast.entry->since.count == 0);
+	now_ns = calls_play(SITE, now_ns + 2 * SECOND, 20 * MS, 5);
+	call_play(SITE, calls++, now_ns, 10 * MS, SEEN_LATE);
+	CHECK(forecast.entry->wait.count == 5); /* these are known */
 }
 
 static void test_enough_ends_are_to_be_known(void)
@@ -691,12 +794,6 @@ static void test_an_end_that_has_passed_is_not_to_come(void)
 }
 
 /* A call of the site, which begins so long after it ended before, and waits for so long. */
-static uint64_t step_play(uint64_t now_ns, uint64_t work_ns, uint64_t lasted_ns, struct forecast_seen seen)
-{
-	call_play(SITE, calls++, now_ns + work_ns, lasted_ns, seen);
-	return now_ns + work_ns + lasted_ns;
-}
-
 static bool doubts_after(uint64_t now_ns, uint64_t work_ns)
 {
 	forecast_open(&forecast, SITE, calls, now_ns + work_ns);
@@ -708,7 +805,7 @@ static void test_shorter_work_is_followed_by_one_wait_without_a_nap(void)
 {
 	uint64_t now_ns = SECOND;
 
-	forecast_reset(2);
+	forecast_reset(3);
 	calls = 0;
 	for (int i = 0; i < 6; i++)
 		now_ns = step_play(now_ns, 4 * MS, MS, SEEN_LOOK);
@@ -726,6 +823,17 @@ static void test_shorter_work_is_followed_by_one_wait_without_a_nap(void)
 	call_play(SITE + 2, calls, now_ns + MS, 2 * MS, SEEN_ELSE); /* what it waits in other calls is no work */
 	forecast.previous = SITE;
 	CHECK(doubts_after(now_ns, 4 * MS) && !doubts_after(now_ns, 6 * MS));
+}
+
+static void test_work_that_is_shorter_by_little_is_none(void)
+{
+	uint64_t now_ns = SECOND;
+
+	forecast_reset(2);
+	calls = 0;
+	for (int i = 0; i < 6; i++)
+		now_ns = step_play(now_ns, 200 * US, 100 * MS, SEEN_LOOK);
+	CHECK(!doubts_after(now_ns, 101 * US) && doubts_after(now_ns, 99 * US));
 }
 
 /* At least one of two periods was as short as their mean. */
@@ -970,6 +1078,20 @@ static void test_several_periods_count_as_such(void)
 	CHECK(periods.slept == 3);
 }
 
+/* In a job of two ranks, a call that was not seen for long is cut as one period is. */
+static void test_several_periods_are_cut_as_one_with_two_ranks(void)
+{
+	for (uint32_t ranks = 2; ranks <= 3; ranks++) {
+		struct account_periods periods = {0};
+
+		account_reset();
+		account.ranks = ranks;
+		look_play(&periods, 1e6);
+		account_slept(&account, &periods, 100 * MS, 10, account_now_ns + 100 * MS);
+		EXPECT(is_near(account.more_ns, (ranks == 2 ? 1 : 10) * 0.25e6, 1e-6), "%f", account.more_ns);
+	}
+}
+
 /* Looks that vary by chance do not begin anew. */
 /* So many calls with that period in a pause. Returns whether they told that the program has changed. */
 static bool relearned_play(struct account_periods *periods, double period_ns, int count)
@@ -984,12 +1106,13 @@ static bool relearned_play(struct account_periods *periods, double period_ns, in
 }
 
 /* Periods several times as long, or as short, are the program's own if they are so in a pause as well. */
-static void periods_change(double before_ns, double after_ns)
+static void periods_change(uint32_t ranks, double before_ns, double after_ns)
 {
 	struct account_periods periods = {0};
 	double spent_ns, more_ns;
 
 	account_reset();
+	account.ranks = ranks;
 	look_play(&periods, before_ns);
 	account.resumed_ns = 0; /* the try has room enough */
 	slept_play(&periods, before_ns, 5);
@@ -1000,7 +1123,7 @@ static void periods_change(double before_ns, double after_ns)
 	slept_play(&periods, after_ns, 1);
 	CHECK(account.paused && account.pause == 1 && account_doubts(&account, &periods));
 	CHECK(!is_near(account.spent_ns, spent_ns, 1e-6));
-	CHECK(!relearned_play(&periods, after_ns, 2) && account.paused);
+	CHECK(!relearned_play(&periods, after_ns, ACCOUNT_SAMPLES / 2 - 1) && account.paused);
 	CHECK(relearned_play(&periods, after_ns, 1) && !account.paused && account.pause == 0);
 	CHECK(is_near(periods.usual_ns, after_ns, 1e-6) && account_knows(&periods));
 	CHECK(is_near(1e9 + account.spent_ns, 1e9 + spent_ns, 1e-9));
@@ -1011,8 +1134,21 @@ static void periods_change(double before_ns, double after_ns)
 
 static void test_periods_of_a_program_that_changes_are_no_loss(void)
 {
-	periods_change(1e6, 5e6);
-	periods_change(5e6, 1e6);
+	periods_change(3, 1e6, 5e6);
+	periods_change(3, 5e6, 1e6);
+	periods_change(2, 5e6, 1e6);
+}
+
+/* Two ranks learn by their own waits and work that a program has longer steps: longer periods alone may be chance. */
+static void test_longer_periods_of_two_ranks_begin_no_pause(void)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	look_play(&periods, 1e6);
+	account.resumed_ns = 0;
+	slept_play(&periods, 5e6, 4);
+	CHECK(!account.paused && !account_strayed(&account, &periods) && periods.strayed == 4);
 }
 
 /* The same in a pause that a loss began: nothing was charged for the streak, so nothing is taken back. */
@@ -1022,6 +1158,7 @@ static void test_a_program_that_changes_in_a_pause_ends_it(void)
 	double spent_ns;
 
 	account_reset();
+	account.ranks = 3;
 	look_play(&periods, 1e6);
 	slept_play(&periods, 5e6, 1);
 	slept_play(&periods, 1.2e6, 3);
@@ -1031,8 +1168,43 @@ static void test_a_program_that_changes_in_a_pause_ends_it(void)
 	CHECK(!account_doubts(&account, &periods));
 	slept_play(&periods, 5e6, 1);
 	CHECK(account_doubts(&account, &periods) && is_near(account.spent_ns, spent_ns, 1e-9));
-	CHECK(relearned_play(&periods, 5e6, 3) && !account.paused);
+	CHECK(relearned_play(&periods, 5e6, ACCOUNT_SAMPLES / 2) && !account.paused);
 	CHECK(is_near(account.spent_ns, spent_ns, 1e-9) && is_near(periods.usual_ns, 5e6, 1e-6));
+}
+
+/* A change of the program outdates the periods of all calls. */
+static void test_a_change_outdates_all_periods(void)
+{
+	struct account_periods periods[2] = {0};
+	double spent_ns;
+
+	account_reset();
+	look_play(&periods[0], 1e6);
+	look_play(&periods[1], 4e5);
+	account.resumed_ns = 0;
+	slept_play(&periods[0], 1.1e6, 2);
+	spent_ns = account.spent_ns;
+	slept_play(&periods[0], 5e6, 2);
+	slept_play(&periods[1], 2e5, 1); /* what was charged for shorter ones stays */
+	CHECK(!account.paused && account.spent_ns > spent_ns);
+	account.paused = true;
+	account.pause = 64;
+	account.paused_ns = account_now_ns;
+	account_change(&account, account_now_ns);
+	CHECK(!account.paused && account.pause == 16 && account.tried_ns == account.spent_ns);
+	spent_ns = account.spent_ns;
+	account_renew(&account, &periods[1], account_now_ns);
+	CHECK(account.spent_ns == spent_ns && !account_knows(&periods[1]));
+	account_renew(&account, &periods[0], account_now_ns);
+	CHECK(account.spent_ns < spent_ns && !account_knows(&periods[0]));
+	spent_ns = account.spent_ns;
+	slept_play(&periods[0], 5e6, 5); /* nothing is known to charge it against */
+	CHECK(account.spent_ns == spent_ns && !account.paused);
+	look_play(&periods[0], 5e6);
+	slept_play(&periods[0], 5.1e6, 1);
+	CHECK(account.spent_ns > spent_ns);
+	account_renew(&account, &periods[0], account_now_ns);
+	CHECK(account_knows(&periods[0])); /* once for each change */
 }
 
 static void test_a_loss_that_a_pause_ends_is_one(void)
@@ -1041,6 +1213,7 @@ static void test_a_loss_that_a_pause_ends_is_one(void)
 	double spent_ns;
 
 	account_reset();
+	account.ranks = 3;
 	look_play(&periods, 1e6);
 	account.resumed_ns = 0;
 	slept_play(&periods, 1e6, 1);
@@ -1051,7 +1224,7 @@ static void test_a_loss_that_a_pause_ends_is_one(void)
 	slept_play(&periods, 5e6, 1);
 	spent_ns = account.spent_ns;
 	CHECK(account.paused && is_near(spent_ns, 5 * 1e6 / ACCOUNT_CUT, 1e-6));
-	CHECK(!relearned_play(&periods, 1e6, 3) && account.paused && !account_doubts(&account, &periods));
+	CHECK(!relearned_play(&periods, 1e6, 8) && account.paused && !account_doubts(&account, &periods));
 	CHECK(is_near(account.spent_ns, spent_ns, 1e-6) && is_near(periods.usual_ns, 1e6, 1e-6));
 	CHECK(periods.count == 0);
 }
@@ -1066,7 +1239,7 @@ static void test_strays_to_both_sides_begin_no_pause(void)
 	account.resumed_ns = 0;
 	for (int i = 0; i < 8; i++)
 		slept_play(&periods, i % 2 ? 0.5e6 : 1.5e6, 1);
-	CHECK(!account.paused && !account_strayed(&periods));
+	CHECK(!account.paused && !account_strayed(&account, &periods));
 }
 
 /* A pause that ends too soon leaves nothing learned of a change. */
@@ -1075,10 +1248,11 @@ static void test_a_pause_that_ends_too_soon_tells_nothing(void)
 	struct account_periods periods = {0};
 
 	account_reset();
+	account.ranks = 3;
 	look_play(&periods, 1e6);
 	account.resumed_ns = 0;
 	slept_play(&periods, 5e6, 3);
-	CHECK(account.paused && !relearned_play(&periods, 5e6, 2));
+	CHECK(account.paused && !relearned_play(&periods, 5e6, 7));
 	account.paused = false;
 	slept_play(&periods, 5e6, 1);
 	CHECK(is_near(periods.usual_ns, 1e6, 1e-6));
@@ -1097,7 +1271,7 @@ static void test_a_loss_within_its_error_is_measured_anew(void)
 	for (int i = 0; i < 40 && !account.paused; i++)
 		slept_play(&periods, 1.06e6, 1);
 	spent_ns = account.spent_ns;
-	CHECK(account.paused && account_doubts(&account, &periods) && !account_strayed(&periods));
+	CHECK(account.paused && account_doubts(&account, &periods) && !account_strayed(&account, &periods));
 	CHECK(!relearned_play(&periods, 1.06e6, 16) && account.paused);
 	account.paused = false;
 	account.tried_ns = account.spent_ns;
@@ -1418,7 +1592,7 @@ static void error_make(struct account_periods *periods)
 		looked_play(periods, about(1e6, 0.1));
 	}
 	for (int i = 0; i < 200; i++)
-		slept_play(periods, about(1e6, 0.1), 1);
+		charged_play(periods, about(1e6, 0.1), 1);
 }
 
 static void test_an_error_forgives_and_fades(void)
@@ -1936,30 +2110,41 @@ static void test_waits_that_grow_are_relearned(void)
 
 	plan_reset(true);
 	now_ns = waits_play(OPENED, MS, 0, 200);
-	for (uint32_t i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 6; i++)
+		now_ns = waits_play(now_ns, 5 * MS, 200 + i, 1);
+	CHECK(wait.asleep_ns > 4500 * US && !account_knows(&forecast.entry->periods)); /* the sixth is foreseen */
+	for (uint32_t i = 6; i < 300; i++) {
 		now_ns = waits_play(now_ns, 5 * MS, 200 + i, 1);
 		asleep_ns += wait.asleep_ns;
 	}
-	EXPECT(asleep_ns > 100 * 5 * MS * 3 / 4, "%" PRIu64, asleep_ns);
+	EXPECT(asleep_ns > 294 * 5 * MS * 3 / 4, "%" PRIu64, asleep_ns);
 	CHECK(!plan.account.paused && plan.account.pause == 0);
 	CHECK(is_near(forecast.entry->periods.usual_ns, 5.2e6, 0.05));
 }
 
-/* The same in a long pause. The wait in which the pause begins does not count: three of its periods, and three more. */
+/*
+ * The same in a long pause. Two ranks know after three waits. Among more ranks the wait in which the pause begins does
+ * not count: three of its periods, and eight more.
+ */
 static void test_waits_that_grow_in_a_pause_are_relearned(void)
 {
-	uint64_t now_ns;
-	uint32_t number = 200;
+	static const uint32_t relearned[] = {203, 213}; /* by the number of ranks, from two */
 
-	plan_reset(true);
-	now_ns = waits_play(OPENED, MS, 0, number);
-	plan.account.paused = true;
-	plan.account.pause = 4096;
-	plan.account.paused_ns = now_ns + 2 * MS;
-	for (; plan.account.paused && number < 300; number++)
-		now_ns = waits_play(now_ns, 5 * MS, number, 1);
-	EXPECT(number == 208, "%" PRIu32, number);
-	CHECK(is_near(forecast.entry->periods.usual_ns, 5.2e6, 0.05));
+	for (uint32_t ranks = 2; ranks <= 3; ranks++) {
+		uint32_t number = 200;
+		uint64_t now_ns;
+
+		plan_reset(true);
+		forecast.ranks = plan.account.ranks = ranks;
+		now_ns = waits_play(OPENED, MS, 0, number);
+		plan.account.paused = true;
+		plan.account.pause = 4096;
+		plan.account.paused_ns = now_ns + 2 * MS;
+		for (; plan.account.paused && number < 300; number++)
+			now_ns = waits_play(now_ns, 5 * MS, number, 1);
+		EXPECT(number == relearned[ranks - 2], "%" PRIu32, number);
+		CHECK(ranks == 2 || is_near(forecast.entry->periods.usual_ns, 5.2e6, 0.05));
+	}
 }
 
 /* The same the other way round: after the first short step, which begins early, no nap lasts too long. */
@@ -2045,6 +2230,10 @@ static void forecasts_test(void)
 {
 	test_the_clock_that_varies_less_counts();
 	test_only_looks_make_an_end_later();
+	test_three_waits_that_outlast_all_ends_are_a_change();
+	test_waits_too_short_for_a_nap_are_no_change();
+	test_longer_own_work_is_a_change();
+	test_an_end_that_was_slept_through_is_forgotten();
 	test_enough_ends_are_to_be_known();
 	test_long_waits_need_no_look();
 	test_a_call_that_is_not_seen_counts_by_its_number();
@@ -2062,6 +2251,7 @@ static void forecasts_test(void)
 	test_each_word_tells_sites_apart();
 	test_an_end_that_has_passed_is_not_to_come();
 	test_shorter_work_is_followed_by_one_wait_without_a_nap();
+	test_work_that_is_shorter_by_little_is_none();
 	test_an_early_end_counts_over_several_periods();
 	test_the_latest_ends_alone_count_after_a_change();
 	test_a_period_is_looked_at_if_both_ends_are();
@@ -2078,8 +2268,11 @@ static void accounts_test(void)
 	test_a_look_corrects_what_belongs_to_the_program();
 	test_a_look_corrects_no_more_than_was_charged();
 	test_several_periods_count_as_such();
+	test_several_periods_are_cut_as_one_with_two_ranks();
 	test_periods_of_a_program_that_changes_are_no_loss();
+	test_longer_periods_of_two_ranks_begin_no_pause();
 	test_a_program_that_changes_in_a_pause_ends_it();
+	test_a_change_outdates_all_periods();
 	test_a_loss_that_a_pause_ends_is_one();
 	test_strays_to_both_sides_begin_no_pause();
 	test_a_pause_that_ends_too_soon_tells_nothing();

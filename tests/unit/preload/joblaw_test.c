@@ -20,8 +20,10 @@
  *
  *  - One sleep in 100 ends 4 ms late, in a job of more than two ranks. An account counts of each period no more than a
  *    quarter beside the usual one, so it undercounts rare oversleeps that are longer than that. This is a known limit.
- *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering", "drifting" and "periodic", and where
- *    the machine holds up ranks, by the same limit: they lose up to 1.8 times the bound.
+ *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering", "drifting", "periodic", "coin" and
+ *    "exponential", and where the machine holds up ranks, by the same limit: they lose up to 1.8 times the bound.
+ *  - The scenes "anything" and "seldom", in a job of more than two ranks: the naps lie in periods that are always cut,
+ *    in looks and outside, which hides a part of what they cost. They lose up to 1.6 times the bound.
  *  - Naps cost all ranks' next step, in a ring of more than 16 ranks: some rank is always in a try of its own, and
  *    each account sees its neighbours alone. They lose up to 1.3 times the bound.
  *  - The scene "long in looks": the program itself works longer in looks, which hides what sleeping costs. The law does
@@ -107,6 +109,39 @@ static double work_hiccups(struct job *job, int rank, int step)
 	return (is_half(rank) ? 1.4 : 1) * (1 + 0.01 * job_normal(job)) + (held ? 3 : 0);
 }
 
+/* All wait for rank 0, by chance for a short or for a long time. */
+static double work_coin(struct job *job, int rank, int step)
+{
+	(void)step;
+	return rank > 0 ? 0.02 : job_unit(job) < 0.5 ? 0.1 : 1.9;
+}
+
+/* All wait for rank 0, for a time that tells nothing of the next one. */
+static double work_exponential(struct job *job, int rank, int step)
+{
+	(void)step;
+	return rank > 0 ? 0.02 : fmin(-log(job_unit(job)), 20);
+}
+
+/* The same, for up to 20 ms. */
+static double work_anything(struct job *job, int rank, int step)
+{
+	(void)step;
+	return rank > 0 ? 0.02 : 20 * job_unit(job);
+}
+
+/* Waits worth a nap lie in one step of eight, which is four times as long as the others. */
+static double work_seldom(struct job *job, int rank, int step)
+{
+	return (step % 8 != 0 ? 1 : rank > 0 ? 0.02 : 4) * (1 + 0.005 * job_normal(job));
+}
+
+/* All wait for rank 0; twice the waits become ten times as long. */
+static double work_leaps(struct job *job, int rank, int step)
+{
+	return rank > 0 ? 0.02 : 0.3 * pow(10, 3 * step / job->steps) * (1 + 0.002 * job_normal(job));
+}
+
 static double joins_never(const struct job *job, int rank)
 {
 	(void)job;
@@ -151,6 +186,11 @@ static const struct scene scenes[] = {
         {.word = "half", .most_cpu = 0.8, .least_steps = LATER_STEPS, .holds = {250, 80}},
         {.word = "half", .joins_ns = joins_never},
         {.word = "half", .joins_ns = joins_late, .most_cpu = 0.9, .least_steps = LATER_STEPS},
+        {.word = "coin", .work = work_coin},
+        {.word = "exponential", .work = work_exponential},
+        {.word = "leaps", .work = work_leaps},
+        {.word = "anything", .work = work_anything},
+        {.word = "seldom", .work = work_seldom},
 };
 #define SCENES (int)(sizeof(scenes) / sizeof(scenes[0]))
 
@@ -243,14 +283,18 @@ static void accounts_watch(struct job *job, int step)
 /* The cases in which the true loss is told alone stand at the head of this file. */
 static bool is_judged(const struct job *job)
 {
-	static const char *const changing_scenes[] = {"rotating", "wandering", "drifting", "periodic"};
-	bool changing = job->holds.per_s > 0;
+	static const char *const changing_scenes[] = {"rotating", "wandering", "drifting",
+	                                              "periodic", "coin",      "exponential"};
+	bool changing = job->holds.per_s > 0,
+	     hidden = job->pattern->work == work_anything || job->pattern->work == work_seldom;
 	bool oversleeps;
 
 	for (size_t i = 0; i < sizeof(changing_scenes) / sizeof(changing_scenes[0]); i++)
 		changing |= strcmp(job->pattern->word, changing_scenes[i]) == 0;
 	oversleeps = job->exits.tail_us >= OVERSLEEP_US && (job->ranks > 2 || changing);
 
+	if (hidden && job->ranks > 2)
+		return false;
 	if (job->cold_us > 0 && job->meeting == JOB_RING && job->ranks > 16)
 		return false;
 	return !oversleeps && job->pattern->work != work_long_looks;
