@@ -23,7 +23,8 @@
  *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering", "drifting", "periodic", "coin" and
  *    "exponential", and where the machine holds up ranks, by the same limit: they lose up to 1.8 times the bound.
  *  - The scenes "anything" and "seldom", in a job of more than two ranks: the naps lie in periods that are always cut,
- *    in looks and outside, which hides a part of what they cost. They lose up to 1.6 times the bound.
+ *    in looks and outside, which hides a part of what they cost, or a look has too few periods to tell the usual one
+ *    of steps that vary so much. They lose up to 2.4 times the bound, mostly at the start.
  *  - Naps cost all ranks' next step, in a ring of more than 16 ranks: some rank is always in a try of its own, and
  *    each account sees its neighbours alone. They lose up to 1.3 times the bound.
  *  - The scene "long in looks": the program itself works longer in looks, which hides what sleeping costs. The law does
