@@ -60,10 +60,12 @@ def test_ends_are_learned_in_looks_alone() -> None:
     assert marks.index("n") > BURNED + KNOWN, "more calls than it takes are seen in no look"
     assert re.search(r"n\.{2,}n", marks) and lane["cost_windows"] > 2
     assert lane["cost_slept_ns"] > 0 and abs(lane["cost_more_ns"]) < 1000
-    # A later end is not learned from a call that was slept in. Three of them begin a pause, and its calls tell.
-    marks, _, _, lane = play("Allreduce", 400, then_us=LATE_US + 500)
-    assert re.match(r"n{3,5}\.{3,}n", marks[200:])
-    assert LATE_US * 1000 < lane["calls"]["Allreduce"]["longest_ns"] < (LATE_US + 500 + OWN_US) * 1000
+    # A later end is not learned from a call that was slept in. With two ranks three of them are a change, and the next
+    # two are watched. Among more ranks they begin a pause, and its calls tell.
+    for ranks, watched in ((2, 2), (64, 8)):
+        marks, _, _, lane = play("Allreduce", 400, then_us=LATE_US + 500, ranks=ranks)
+        assert re.match(rf"n{{3,5}}\.{{{watched},}}n", marks[200:])
+        assert LATE_US * 1000 < lane["calls"]["Allreduce"]["longest_ns"] < (LATE_US + 500 + OWN_US) * 1000
 
 
 def test_long_waits_are_slept_through_at_once() -> None:
