@@ -51,14 +51,14 @@
  * the same side therefore begin a pause as well. If eight periods in that pause are cut to one side too, neither a nap
  * nor chance is the cause. The account then learns the usual period anew, takes back what it charged for the streak,
  * and ends the pause. So does it if the streak lies in a pause that a loss began. With three periods in place of eight,
- * 64 ranks that wait for one that is late by chance, for 0.1 or 1.9 ms, lost up to 6 percent of their time (emulated):
- * by chance the long period was taken for the usual one, and each short one for a gain.
+ * 64 ranks that wait for one that is late by chance, for 0.1 or 1.9 ms, lost up to 6.5 percent of their time
+ * (emulated): by chance the long period was taken for the usual one, and each short one for a gain.
  *
  * A rank of two learns in another way that periods have become longer, since nobody but one other rank can have made
  * them so by a nap: its own waits outlast all known ends, or its own work takes longer (forecast.h). Then the periods
  * of all calls are outdated, what was charged for them in a streak is taken back, and a pause ends. The clock charges
- * naps until the next look. A call that ends after several periods is cut as one period is, since it may have ended
- * unseen in between.
+ * naps until the next look. Several periods of a call in one are cut as one period is: the calls in between found their
+ * messages at once, so this rank slept in none of them.
  *
  * A loss of less than two standard errors may be an error of the measure: in a job of two ranks the pause that it
  * begins counts as a look. Among more ranks, others may sleep in that pause.

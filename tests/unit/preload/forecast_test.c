@@ -352,6 +352,7 @@ static void test_the_clock_that_varies_less_counts(void)
 	CHECK(is_end(end_of(SITE, 10, now_ns + 1500 * US), now_ns + 2 * MS));
 }
 
+/* A call of the site, which begins so long after it ended before, and waits for so long. */
 static uint64_t step_play(uint64_t now_ns, uint64_t work_ns, uint64_t lasted_ns, struct forecast_seen seen)
 {
 	call_play(SITE, calls++, now_ns + work_ns, lasted_ns, seen);
@@ -435,7 +436,6 @@ static void test_waits_too_short_for_a_nap_are_no_change(void)
 	CHECK(change_after(&now_ns, 52 * US, 3));
 }
 
-/* A first end that was too long for the next wait would be slept through again and again. */
 /* So is own work that is longer, whatever the waits are. */
 static void test_longer_own_work_is_a_change(void)
 {
@@ -461,6 +461,7 @@ static void test_longer_own_work_is_a_change(void)
 	}
 }
 
+/* A first end that was too long for the next wait would be slept through again and again. */
 static void test_an_end_that_was_slept_through_is_forgotten(void)
 {
 	uint64_t now_ns = SECOND;
@@ -793,7 +794,6 @@ static void test_an_end_that_has_passed_is_not_to_come(void)
 	CHECK(forecast_end(&forecast, now_ns + 4 * MS, &past_ns) == 0 && is_end(past_ns, now_ns + 3 * MS));
 }
 
-/* A call of the site, which begins so long after it ended before, and waits for so long. */
 static bool doubts_after(uint64_t now_ns, uint64_t work_ns)
 {
 	forecast_open(&forecast, SITE, calls, now_ns + work_ns);
@@ -1092,7 +1092,6 @@ static void test_several_periods_are_cut_as_one_with_two_ranks(void)
 	}
 }
 
-/* Looks that vary by chance do not begin anew. */
 /* So many calls with that period in a pause. Returns whether they told that the program has changed. */
 static bool relearned_play(struct account_periods *periods, double period_ns, int count)
 {
@@ -1331,6 +1330,7 @@ static void test_a_try_is_cheap_while_it_has_lost_little(void)
 	CHECK(!account_is_cheap(&account, account_now_ns));
 }
 
+/* Looks that vary by chance do not begin anew. */
 static void test_looks_of_the_same_periods_are_averaged(void)
 {
 	struct account_periods periods = {0};

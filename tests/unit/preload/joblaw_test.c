@@ -13,7 +13,7 @@
  *    but for what is charged at once: by a call that ended, a nap that ended late, or a look that corrects;
  *  - no rank sleeps in a pause of its account;
  *  - at the end, the loss that the records tell is at most as much, with twice its error;
- *  - the true loss, against the job that polls, is at most twice (slowdown * T + start), but in two cases;
+ *  - the true loss, against the job that polls, is at most twice (slowdown * T + start), but in the cases below;
  *  - a scene that has a `most_cpu` is slept through: without that, a library that never sleeps would pass.
  *
  * The true loss is told and not judged in these cases:
