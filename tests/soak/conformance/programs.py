@@ -127,7 +127,8 @@ def imb_program(name: str, title: str, arguments: str = IMB, ranks: int = 2) -> 
 
 PROGRAMS: tuple[Program, ...] = (
     Program("hpcc", "HPC Challenge", "residuals, verdicts, norms, sizes", "/usr/bin/hpcc", mpis=OPENMPI, section="hpcc",
-            needed=(str(HPCC_INPUT),), files=("hpccoutf.txt",), keep=HPCC_KEEP, prepare=hpcc_prepare, short=""),
+            needed=(str(HPCC_INPUT),), files=("hpccoutf.txt",), keep=HPCC_KEEP, prepare=hpcc_prepare, short="",
+            cut=("(?<=^Scaled residual:).*",)),  # of a matrix by the second in which it runs; its verdict follows
     Program("netpipe", "NetPIPE's integrity check, sizes up to 1 MiB", "the verdict on each size", netpipe,
             "-i -n 50 -u 1048576 -o np.out", (*OPENMPI, "mpich"), "netpipe", files=("stderr", "np.out"),
             keep=("Integrity", r"^ *\d+ \d+$"), short="-i -n 20 -u 1048576 -o np.out"),
