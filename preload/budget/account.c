@@ -35,12 +35,6 @@ double account_allowed(const struct account *account, uint64_t now_ns)
 	return allowance_ns(now_ns - account->opened_ns, account->slowdown_ppm);
 }
 
-/* Returns how much loss the account overlooks because the measure has an error. */
-static double forgiven(const struct account *account)
-{
-	return account->error_ns < TRY_NS ? account->error_ns : TRY_NS;
-}
-
 /* Returns how much slowdown allows in the time from since_ns to now_ns. */
 static double share(const struct account *account, uint64_t since_ns, uint64_t now_ns)
 {
@@ -58,7 +52,7 @@ static double try_room(const struct account *account, uint64_t now_ns)
 {
 	double try_ns = account->cut_ns > TRY_NS ? account->cut_ns : TRY_NS;
 
-	return try_ns + TRY_SHARE * share(account, account->resumed_ns, now_ns) + forgiven(account) - lost(account);
+	return try_ns + TRY_SHARE * share(account, account->resumed_ns, now_ns) + account->forgiven_ns - lost(account);
 }
 
 bool account_is_cheap(const struct account *account, uint64_t now_ns)
@@ -70,7 +64,7 @@ uint64_t account_room(const struct account *account, uint64_t now_ns)
 {
 	double left_ns = account_allowed(account, now_ns) - account->spent_ns, try_ns = try_room(account, now_ns);
 
-	left_ns = (left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS) + forgiven(account);
+	left_ns = (left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS) + account->forgiven_ns;
 	left_ns = left_ns < try_ns ? left_ns : try_ns;
 	return !account->paused && left_ns > 0 ? (uint64_t)left_ns : 0;
 }
@@ -169,10 +163,9 @@ static bool is_changed(const struct account_periods *periods, double more_ns)
 static void begin_anew(struct account_periods *periods)
 {
 	double variance, mean_ns = look_mean(periods, middle(periods), &variance);
-	bool more = periods->weight == 0 || variance > periods->variance;
 
 	periods->usual_ns = mean_ns;
-	periods->variance = more ? variance : periods->variance;
+	periods->variance = variance > periods->variance ? variance : periods->variance;
 	periods->weight = (float)periods->count;
 }
 
@@ -185,6 +178,7 @@ static void correct(struct account *account, struct account_periods *periods, do
 	account->spent_ns -= shift_ns / many;
 	account->tried_ns -= periods->window == UINT64_MAX ? shift_ns / many : 0;
 	account->more_ns -= shift_ns;
+	periods->looked = periods->count;
 	periods->charged_ns = periods->slept = periods->count = 0;
 	periods->strayed = 0;
 }
@@ -306,7 +300,8 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 		account->since_ns = now_ns - passed_ns;
 	account->covered_ns += (double)passed_ns;
 	shared = kinds_at_once(account, now_ns);
-	variance = periods->variance * many * (1 + 2 * periods->slept / (double)periods->weight);
+	/* In the sum, n periods less n times the mean of `looked` others: so many variances are n + n * n / looked. */
+	variance = periods->variance * many * (1 + 2.0 * periods->slept / periods->looked);
 	periods->slept += many;
 	periods->charged_ns += more_ns;
 	account->spent_ns += more_ns / shared;
@@ -331,7 +326,7 @@ void account_settle(struct account *account, uint64_t now_ns)
 	if (beyond_ns > 0)
 		account_charge(account, (uint64_t)beyond_ns);
 	account->variance -= account->variance / MEMORY;
-	account->error_ns = root(account->variance);
+	account->forgiven_ns = limit(root(account->variance), TRY_NS);
 	if (account->paused)
 		return;
 	account->pause /= 2;

@@ -163,12 +163,13 @@ struct range {
 	uint32_t least, second, most;
 };
 
-/* Returns the range of the kept ends. Without an end, the shortest is UINT32_MAX and the longest are 0. */
-static struct range range_of(const struct forecast_ends *ends)
+/* Returns the range of the kept ends but the latest `from`. Without an end, the shortest is UINT32_MAX, the others 0.
+ */
+static struct range range_of(const struct forecast_ends *ends, unsigned from)
 {
 	struct range range = {UINT32_MAX, 0, 0};
 
-	for (unsigned i = 0; i < ends->count; i++) {
+	for (unsigned i = from; i < ends->count; i++) {
 		uint32_t at = ends->at[i], less = at < range.most ? at : range.most;
 
 		range.least = at < range.least ? at : range.least;
@@ -182,7 +183,7 @@ static struct range range_of(const struct forecast_ends *ends)
 static uint64_t since_origin(const struct forecast *forecast)
 {
 	const struct forecast_entry *entry = forecast->entry;
-	struct range since = range_of(&entry->since), wait = range_of(&entry->wait);
+	struct range since = range_of(&entry->since, 0), wait = range_of(&entry->wait, 0);
 	uint32_t periods = periods_since(forecast, entry);
 
 	/* One end may be an outlier: the longest does not count. */
@@ -200,13 +201,12 @@ uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t
 	unsigned count = 0;
 
 	origin_ns = origin_ns != 0 ? origin_ns : forecast->began_ns;
-	*ret_past_ns = forecast->began_ns;
+	*ret_past_ns = 0;
 	for (unsigned i = 0; i < ends->count; i++) {
 		uint64_t end_ns = origin_ns + ((uint64_t)ends->at[i] << FORECAST_UNIT);
 
-		if (end_ns <= forecast->began_ns)
-			continue;
-		if (now_ns > end_ns + (end_ns - forecast->began_ns) / 4) {
+		end_ns = end_ns > forecast->began_ns ? end_ns : forecast->began_ns;
+		if (now_ns >= end_ns + (end_ns - forecast->began_ns) / 4) {
 			*ret_past_ns = end_ns > *ret_past_ns ? end_ns : *ret_past_ns;
 			continue;
 		}
@@ -218,7 +218,8 @@ uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t
 
 uint64_t forecast_least_ns(const struct forecast *forecast)
 {
-	return forecast->entry->wait.count > 0 ? (uint64_t)range_of(&forecast->entry->wait).least << FORECAST_UNIT : 0;
+	return forecast->entry->wait.count > 0 ? (uint64_t)range_of(&forecast->entry->wait, 0).least << FORECAST_UNIT
+	                                       : 0;
 }
 
 /*
@@ -283,12 +284,14 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 
 /*
  * Counts the waits in a row that outlast all known ends by more than a quarter, or follow work that was longer than
- * twice the usual. Returns true if FORECAST_KNOWN of them show that the program has changed, and forgets the ends. With
- * two ranks alone: among more, others may have slept.
+ * twice the usual. A look keeps the ends of such waits as well: those do not count as known. Returns true if
+ * FORECAST_KNOWN waits show that the program has changed, and forgets the ends. With two ranks alone: among more,
+ * others may have slept.
  */
 static bool change_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
 {
-	uint32_t wait = units(forecast->began_ns, seen.ended_ns), known = range_of(&entry->wait).most;
+	uint32_t known = range_of(&entry->wait, seen.look != 0 ? entry->outlasted : 0).most;
+	uint32_t wait = units(forecast->began_ns, seen.ended_ns);
 	bool outlasts = entry->wait.count >= FORECAST_KNOWN && !seen.late && wait > known + known / 4 &&
 	                wait >= FORECAST_SHORT_NS / 2 >> FORECAST_UNIT;
 	bool longer = entry->work_ns != 0 && forecast->work_ns > 2 * entry->work_ns + FORECAST_SHORT_NS;
@@ -296,8 +299,7 @@ static bool change_learn(const struct forecast *forecast, struct forecast_entry 
 	entry->outlasted = (uint8_t)(forecast->ranks <= 2 && (outlasts || longer) ? entry->outlasted + 1 : 0);
 	if (entry->outlasted < FORECAST_KNOWN)
 		return false;
-	entry->wait.count = entry->since.count = entry->looked = entry->outlasted = 0;
-	entry->work_ns = 0;
+	entry->work_ns = entry->wait.count = entry->since.count = entry->looked = entry->outlasted = 0;
 	return true;
 }
 
@@ -322,11 +324,11 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 		entry->looked = (uint8_t)(entry->looked + (entry->looked < FORECAST_KNOWN));
 		return;
 	}
-	if (is_first || (entry->wait.count > 0 && wait + margin < range_of(&entry->wait).least))
+	if (is_first || (entry->wait.count > 0 && wait + margin < range_of(&entry->wait, 0).least))
 		end_keep(&entry->wait, wait);
 	/* At least one of several periods was as short as their mean. */
 	since = periods > 1 ? since / periods : since;
-	if (periods != 0 && (is_first || (entry->since.count > 0 && since + margin < range_of(&entry->since).least)))
+	if (periods != 0 && (is_first || (entry->since.count > 0 && since + margin < range_of(&entry->since, 0).least)))
 		end_keep(&entry->since, since);
 }
 

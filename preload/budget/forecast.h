@@ -15,9 +15,9 @@
  * without sleep are kept. Among more ranks other ranks may sleep then.
  *
  * In a job of two ranks a wait that is longer than all known ends is no nap's work for long. If three waits in a row
- * outlast the longest known end by a quarter, or if the thread's own work before them was longer than twice the usual,
- * the program has changed: all ends but the latest are forgotten. Waits that end by chance seldom outlast all known
- * ends three times. An end that was slept through while fewer than three are known is forgotten as well.
+ * outlast all ends known before them by a quarter, or if the thread's own work before them was longer than twice the
+ * usual, the program has changed: all ends but the latest are forgotten. Waits that end by chance seldom outlast all
+ * known ends three times. An end that was slept through while fewer than three are known is forgotten as well.
  *
  * A call that found its message soon is not seen here: its end is not known. So each call brings its number among the
  * calls of its function. A period counts if as many calls lie between its two ends as usual. If a multiple of that lies
@@ -120,7 +120,7 @@ bool forecast_doubts(const struct forecast *forecast);
 /*
  * Returns the earliest time, still to come, at which the open call may end. That time lies after now_ns less a quarter
  * of the wait until then. Returns 0 if fewer than FORECAST_KNOWN of the known ends are still to come. Writes the latest
- * of the missed ends to *ret_past_ns, the begin of the wait if none was missed.
+ * of the missed ends to *ret_past_ns: the begin of the wait if that end lay before it, 0 if none was missed.
  */
 uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t *ret_past_ns);
 

@@ -46,16 +46,18 @@ void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts
 	plan->look = look_number(plan, now_ns);
 }
 
-/* Returns true if the account compares the open call: its usual period is known. */
-static bool is_compared(const struct plan *plan)
+/* Returns the most that the account counts of what the open call costs; 0: it does not compare the call. */
+static uint64_t cut_of(const struct plan *plan)
 {
-	return plan->forecasts && plan->forecast->entry && account_knows(&plan->forecast->entry->periods);
+	bool known = plan->forecasts && plan->forecast->entry && account_knows(&plan->forecast->entry->periods);
+
+	return known ? (uint64_t)(plan->forecast->entry->periods.usual_ns / ACCOUNT_CUT) : 0;
 }
 
 /* Returns how much a nap of the open call may cost; 0: nobody sleeps. */
 static uint64_t room(const struct plan *plan, uint64_t now_ns)
 {
-	if (!plan->forecast || is_compared(plan))
+	if (!plan->forecast || cut_of(plan) > 0)
 		return account_room(&plan->account, now_ns);
 	return account_room_unmeasured(&plan->account, plan->forecast->began_ns, now_ns);
 }
@@ -63,14 +65,12 @@ static uint64_t room(const struct plan *plan, uint64_t now_ns)
 /* Charges the latest nap for what has come, unless empty polls have shown since that nothing came in it. */
 static void nap_end(struct plan *plan)
 {
-	uint64_t cost_ns = plan->woke_ns - plan->empty_ns, cut_ns;
+	uint64_t cost_ns = plan->woke_ns - plan->empty_ns, cut_ns = cut_of(plan);
 
 	if (plan->empty_ns == 0)
 		return;
-	if (is_compared(plan)) {
-		cut_ns = (uint64_t)(plan->forecast->entry->periods.usual_ns / ACCOUNT_CUT);
+	if (cut_ns > 0)
 		cost_ns = plan->over_ns > cut_ns ? plan->over_ns - cut_ns : 0;
-	}
 	account_charge(&plan->account, cost_ns);
 	plan->lane->late_ns += cost_ns;
 	plan->empty_ns = 0;
@@ -117,7 +117,7 @@ static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now
 {
 	uint64_t room_ns = room(plan, now_ns), exit_ns;
 
-	if (is_compared(plan))
+	if (cut_of(plan) > 0)
 		room_ns = room_ns > 0 ? (uint64_t)ACCOUNT_KEPT_NS : 0;
 	else if (ask_ns > 2 * FORECAST_SHORT_NS)
 		ask_ns /= 2;
@@ -174,7 +174,8 @@ static struct plan_step step_first(struct plan *plan, uint64_t now_ns, uint64_t 
 
 struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
-	uint64_t end_ns, past_ns;
+	uint64_t end_ns, past_ns, cut_ns = cut_of(plan);
+	uint64_t wrong_ns = cut_ns > FORECAST_SHORT_NS ? cut_ns : FORECAST_SHORT_NS;
 
 	plan->landing_ns = now_ns;
 	if (!plan->forecasts || !plan->forecast->entry)
@@ -182,6 +183,9 @@ struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 	if (!forecast_knows(plan->forecast))
 		return step_first(plan, now_ns, most_ns);
 	end_ns = forecast_end(plan->forecast, now_ns, &past_ns);
+	/* After a missed end, a nap until the others may be wrong: it is no longer than the account can count. */
+	if (past_ns != 0 && cut_ns > 0 && (most_ns == 0 || most_ns > wrong_ns))
+		most_ns = wrong_ns;
 	if (end_ns != 0)
 		return step_towards(plan, end_ns, now_ns, most_ns);
 	plan->outlasted_ns = past_ns;

@@ -426,6 +426,21 @@ static void test_three_waits_that_outlast_all_ends_are_a_change(void)
 	}
 }
 
+/* A look, or a pause that serves as one, keeps each end that it sees. */
+static void test_three_such_waits_in_a_look_are_a_change_as_well(void)
+{
+	uint64_t now_ns;
+
+	forecast_reset(2);
+	now_ns = calls_play(SITE, SECOND, MS, 8);
+	now_ns = calls_play(SITE, now_ns, 10 * MS, 2);
+	CHECK(!has_changed && forecast.entry->wait.count == 8);
+	now_ns = calls_play(SITE, now_ns, 10 * MS, 1);
+	CHECK(has_changed && forecast.entry->wait.count == 1);
+	now_ns = calls_play(SITE, now_ns, 10 * MS, 8);
+	CHECK(!has_changed && is_end(end_of(SITE, calls, now_ns), now_ns + 10 * MS));
+}
+
 static void test_waits_too_short_for_a_nap_are_no_change(void)
 {
 	uint64_t now_ns;
@@ -787,11 +802,26 @@ static void test_an_end_that_has_passed_is_not_to_come(void)
 	for (int i = 0; i < 8; i++, now_ns += 8 * MS + random_below(MS))
 		call_play(SITE, 1, now_ns, i % 2 ? MS : 3 * MS, SEEN_LOOK);
 	forecast_open(&forecast, SITE, 1, now_ns);
-	CHECK(is_end(forecast_end(&forecast, now_ns, &past_ns), now_ns + MS) && past_ns == now_ns);
+	CHECK(is_end(forecast_end(&forecast, now_ns, &past_ns), now_ns + MS) && past_ns == 0);
 	CHECK(is_end(forecast_end(&forecast, now_ns + 1200 * US, &past_ns), now_ns + MS)); /* not a quarter yet */
 	CHECK(is_end(forecast_end(&forecast, now_ns + 1300 * US, &past_ns), now_ns + 3 * MS));
 	CHECK(is_end(past_ns, now_ns + MS));
 	CHECK(forecast_end(&forecast, now_ns + 4 * MS, &past_ns) == 0 && is_end(past_ns, now_ns + 3 * MS));
+}
+
+/* By the clock that counts from the end before, a wait may begin after some of its known ends. */
+static void test_an_end_before_the_wait_was_missed(void)
+{
+	uint64_t now_ns = SECOND, past_ns;
+
+	forecast_reset(2);
+	for (uint32_t i = 0; i < 9; i++, now_ns += 4 * MS)
+		call_play(SITE, i, now_ns, MS, SEEN_LOOK);
+	forecast_open(&forecast, SITE, 9, now_ns);
+	for (int i = 0; i < 4; i++) /* of half of the known periods, which were shorter */
+		forecast.entry->since.at[i] = forecast.entry->wait.at[i] = 2 * MS >> FORECAST_UNIT;
+	CHECK(is_end(forecast_end(&forecast, now_ns, &past_ns), now_ns + MS));
+	CHECK(past_ns == now_ns);
 }
 
 static bool doubts_after(uint64_t now_ns, uint64_t work_ns)
@@ -854,7 +884,7 @@ static void test_the_latest_ends_alone_count_after_a_change(void)
 {
 	uint64_t now_ns = SECOND;
 
-	forecast_reset(2);
+	forecast_reset(3);
 	calls = 0;
 	for (int i = 0; i < 11; i++)
 		now_ns = step_play(now_ns, MS, i < 8 ? MS : 5 * MS, SEEN_LOOK);
@@ -988,6 +1018,26 @@ static void test_calls_are_charged_against_looks(void)
 	CHECK(is_near(account.more_ns, 0.5e6, 0.01) && is_near(account.slept_ns, 10e6, 0.01));
 	slept_play(&periods, 0.95e6, 10);
 	CHECK(account.spent_ns < 2e4 && account.spent_ns > -2e4); /* shorter ones pay back */
+}
+
+/* Two looks with four periods that vary much tell too little to charge others against. */
+static void test_a_usual_period_is_known_once_its_error_is_small(void)
+{
+	struct account_periods periods = {.weight = 0};
+	int looks = 0;
+
+	account_reset();
+	look_play(&periods, 1e6);
+	slept_play(&periods, 1e6, 1);
+	CHECK(account_knows(&periods));
+	periods = (struct account_periods){.weight = 0};
+	for (; looks < 9 && !account_knows(&periods); looks++) {
+		windows++;
+		for (int i = 0; i < 4; i++)
+			looked_play(&periods, i % 2 ? 0.2e6 : 1.8e6);
+		slept_play(&periods, 1e6, 1);
+	}
+	EXPECT(looks == 3, "%d", looks);
 }
 
 static void test_hiccups_are_cut(void)
@@ -1598,30 +1648,27 @@ static void error_make(struct account_periods *periods)
 static void test_an_error_forgives_and_fades(void)
 {
 	struct account_periods periods = {0};
-	double error_ns;
 
 	error_make(&periods);
 	account_settle(&account, account_now_ns);
-	error_ns = account.error_ns;
-	EXPECT(error_ns > 0.5e6 && error_ns < 20e6, "%f", error_ns);
+	EXPECT(account.variance > 0.25e12 && account.variance < 400e12, "%g", account.variance);
 	account.spent_ns = account_allowed(&account, account_now_ns);
 	account.tried_ns = account.spent_ns;
-	error_ns = error_ns < 0.4e6 ? error_ns : 0.4e6;
-	CHECK(is_near((double)account_room(&account, account_now_ns), error_ns, 0.01));
+	CHECK(is_near((double)account_room(&account, account_now_ns), 0.4e6, 0.01));
 	for (int i = 0; i < 400; i++)
 		account_settle(&account, account_now_ns);
-	EXPECT(account.error_ns < error_ns / 20, "%f", account.error_ns);
-	account.error_ns = 1e12;
-	account.spent_ns = account_allowed(&account, account_now_ns);
-	account.tried_ns = account.spent_ns;
-	CHECK((double)account_room(&account, account_now_ns) <= ACCOUNT_KEPT_NS);
+	EXPECT(account.forgiven_ns < 0.02e6, "%f", account.forgiven_ns);
+	CHECK((double)account_room(&account, account_now_ns) <= account.forgiven_ns);
 }
 
-/* Calls slept in take 2 % longer; all periods vary by 5 %. The sums are to say so, and how well they know it. */
-static void test_the_record_tells_the_truth(void)
+/*
+ * Calls slept in take 2 % longer; all periods vary by 5 %. Returns how far the sums are from that, in the standard
+ * errors that they tell.
+ */
+static double record_play(void)
 {
 	struct account_periods periods = {0};
-	double percent, error;
+	double percent, error = 0;
 
 	account_reset();
 	for (int round = 0; round < 300; round++) {
@@ -1633,12 +1680,23 @@ static void test_the_record_tells_the_truth(void)
 		account_settle(&account, account_now_ns);
 	}
 	percent = 100 * account.more_ns / account.slept_ns;
-	error = 0;
 	while (error * error < account.variance_sum) /* its root, without libm */
 		error += 1000;
 	error *= 100 / account.slept_ns;
 	EXPECT(error > 0.01 && error < 1, "%f", error);
-	EXPECT(percent > 2 - 3 * error && percent < 2 + 3 * error, "%f, %f", percent, error);
+	return (percent - 2) / error;
+}
+
+static void test_the_record_tells_the_truth(void)
+{
+	int within = 0;
+
+	for (int i = 0; i < 200; i++) {
+		double beside = record_play();
+
+		within += beside > -2 && beside < 2;
+	}
+	EXPECT(within >= 185 && within < 200, "%d", within); /* 95 % of them, or a little more */
 	CHECK(account.windows == 300);
 }
 
@@ -1958,7 +2016,7 @@ static void test_no_nap_is_longer_than_it_may_be(void)
 	plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
 	step = plan_ask(&plan, now_ns, 100 * US);
 	CHECK(step.advice == PLAN_NAP && step.ask_ns == 100 * US && step.left_ns > 700 * US);
-	plan.account.error_ns = 0;
+	plan.account.forgiven_ns = 0;
 	plan.account.spent_ns = account_allowed(&plan.account, now_ns) - 2e5;
 	plan.account.tried_ns = plan.account.spent_ns;
 	CHECK(plan_ask(&plan, now_ns, 0).ask_ns > 700 * US); /* its periods are compared: they tell what it costs */
@@ -1988,6 +2046,27 @@ static void test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep(v
 	CHECK(step.advice == PLAN_NAP && step.left_ns > 3 * (uint64_t)ACCOUNT_KEPT_NS);
 	EXPECT(is_near((double)step.ask_ns, ACCOUNT_KEPT_NS, 0.01) && step.ask_ns < (uint64_t)ACCOUNT_KEPT_NS,
 	       "%" PRIu64, step.ask_ns);
+}
+
+/* The ends that are left may be wrong for this wait, and of a wrong nap the account counts a part alone. */
+static void test_no_nap_after_a_missed_end_is_longer_than_what_the_account_counts(void)
+{
+	uint32_t number = 400;
+	uint64_t now_ns, cut_ns;
+
+	plan_reset(true);
+	now_ns = waits_play(OPENED, MS, 0, 400);
+	now_ns = beside_looks(now_ns, MS, &number);
+	plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
+	forecast.entry->since.count = 0;
+	forecast.entry->wait.at[0] = 10 * US >> FORECAST_UNIT;
+	cut_ns = (uint64_t)(forecast.entry->periods.usual_ns / ACCOUNT_CUT);
+	CHECK(cut_ns > 200 * US && cut_ns < 400 * US && account_knows(&forecast.entry->periods));
+	CHECK(plan_ask(&plan, now_ns + 50 * US, 0).ask_ns == cut_ns);
+	CHECK(plan_ask(&plan, now_ns + 50 * US, 100 * US).ask_ns == 100 * US);
+	plan.forecast->entry->periods.weight = 0;
+	EXPECT(plan_ask(&plan, now_ns + 50 * US, 0).ask_ns > cut_ns, "%" PRIu64,
+	       plan_ask(&plan, now_ns + 50 * US, 0).ask_ns);
 }
 
 /* Naps of that length end over_ns late, one in `every` by tail_ns more. */
@@ -2231,6 +2310,7 @@ static void forecasts_test(void)
 	test_the_clock_that_varies_less_counts();
 	test_only_looks_make_an_end_later();
 	test_three_waits_that_outlast_all_ends_are_a_change();
+	test_three_such_waits_in_a_look_are_a_change_as_well();
 	test_waits_too_short_for_a_nap_are_no_change();
 	test_longer_own_work_is_a_change();
 	test_an_end_that_was_slept_through_is_forgotten();
@@ -2250,6 +2330,7 @@ static void forecasts_test(void)
 	test_a_call_is_known_by_the_one_before_it();
 	test_each_word_tells_sites_apart();
 	test_an_end_that_has_passed_is_not_to_come();
+	test_an_end_before_the_wait_was_missed();
 	test_shorter_work_is_followed_by_one_wait_without_a_nap();
 	test_work_that_is_shorter_by_little_is_none();
 	test_an_early_end_counts_over_several_periods();
@@ -2263,6 +2344,7 @@ static void accounts_test(void)
 	test_what_is_kept_has_a_limit();
 	test_the_ranks_share_what_nothing_measures();
 	test_calls_are_charged_against_looks();
+	test_a_usual_period_is_known_once_its_error_is_small();
 	test_hiccups_are_cut();
 	test_skewed_periods_are_no_saving();
 	test_a_look_corrects_what_belongs_to_the_program();
@@ -2308,6 +2390,7 @@ static void plans_test(void)
 	test_naps_that_tell_nothing_of_exits_teach_none();
 	test_no_nap_is_longer_than_it_may_be();
 	test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep();
+	test_no_nap_after_a_missed_end_is_longer_than_what_the_account_counts();
 	test_a_doubted_long_wait_is_slept_in_for_a_part();
 	test_waits_that_grow_are_relearned();
 	test_waits_that_grow_in_a_pause_are_relearned();

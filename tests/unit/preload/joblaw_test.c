@@ -22,9 +22,6 @@
  *    quarter beside the usual one, so it undercounts rare oversleeps that are longer than that. This is a known limit.
  *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering", "drifting", "periodic", "coin" and
  *    "exponential", and where the machine holds up ranks, by the same limit: they lose up to 1.8 times the bound.
- *  - The scenes "anything" and "seldom", in a job of more than two ranks: the naps lie in periods that are always cut,
- *    in looks and outside, which hides a part of what they cost, or a look has too few periods to tell the usual one
- *    of steps that vary so much. They lose up to 2.4 times the bound, mostly at the start.
  *  - Naps cost all ranks' next step, in a ring of more than 16 ranks: some rank is always in a try of its own, and
  *    each account sees its neighbours alone. They lose up to 1.3 times the bound.
  *  - The scene "long in looks": the program itself works longer in looks, which hides what sleeping costs. The law does
@@ -286,16 +283,12 @@ static bool is_judged(const struct job *job)
 {
 	static const char *const changing_scenes[] = {"rotating", "wandering", "drifting",
 	                                              "periodic", "coin",      "exponential"};
-	bool changing = job->holds.per_s > 0,
-	     hidden = job->pattern->work == work_anything || job->pattern->work == work_seldom;
-	bool oversleeps;
+	bool changing = job->holds.per_s > 0, oversleeps;
 
 	for (size_t i = 0; i < sizeof(changing_scenes) / sizeof(changing_scenes[0]); i++)
 		changing |= strcmp(job->pattern->word, changing_scenes[i]) == 0;
 	oversleeps = job->exits.tail_us >= OVERSLEEP_US && (job->ranks > 2 || changing);
 
-	if (hidden && job->ranks > 2)
-		return false;
 	if (job->cold_us > 0 && job->meeting == JOB_RING && job->ranks > 16)
 		return false;
 	return !oversleeps && job->pattern->work != work_long_looks;
