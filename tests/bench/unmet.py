@@ -15,7 +15,9 @@ FORECASTS: Kinds = (
      "so are those in looks, a sixteenth of the time at first; no nap is longer than what the account has left; and "
      "before each end a margin is polled. A loss that the account does not allow ends all naps for a while, which may "
      "be most of a launch, and the figure is the mean of two launches."),
-    (": median lateness", "late partner, median", "Half of the waits or more ended in a nap: too few were known."),
+    (": median lateness", "late partner, median",
+     "By a few µs: a core that was idle takes a message up later. By more: half of the waits or more ended in a nap, "
+     "since too few were known."),
     (": 99th percentile of the lateness", "late partner, one in 100",
      "Of 12 waits of 100 ms and 80 of 5 ms that one is the worst. It came sooner than any that was known, and its nap "
      "was charged to the account; or the kernel ended a sleep later than in the measurement beside."),
