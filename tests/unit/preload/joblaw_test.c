@@ -140,6 +140,12 @@ static double work_leaps(struct job *job, int rank, int step)
 	return rank > 0 ? 0.02 : 0.3 * pow(10, 3 * step / job->steps) * (1 + 0.002 * job_normal(job));
 }
 
+/* All wait for rank 0, whose work becomes a little shorter, and shorter again: less than what a period is cut at. */
+static double work_eases(struct job *job, int rank, int step)
+{
+	return rank > 0 ? 0.02 : 20 * pow(0.85, 3 * step / job->steps) * (1 + 0.002 * job_normal(job));
+}
+
 static double joins_never(const struct job *job, int rank)
 {
 	(void)job;
@@ -187,6 +193,7 @@ static const struct scene scenes[] = {
         {.word = "coin", .work = work_coin},
         {.word = "exponential", .work = work_exponential},
         {.word = "leaps", .work = work_leaps},
+        {.word = "eases", .work = work_eases},
         {.word = "anything", .work = work_anything},
         {.word = "seldom", .work = work_seldom},
 };
