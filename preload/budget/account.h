@@ -85,7 +85,7 @@ struct account {
 	uint32_t ranks;        /* number of ranks of the job; each has an account */
 	double spent_ns;       /* measured loss, plus what was charged by the clock */
 	double variance;       /* variance of the measured loss, in square nanoseconds; fades */
-	double forgiven_ns;    /* loss that is overlooked: the standard error of the measured one, but little */
+	double forgiven_ns;    /* loss that is overlooked: the standard error of the measured one, up to 0.4 ms */
 	bool paused;           /* true while nobody may sleep */
 	bool unsure;           /* true if the loss that began the pause may be an error of the measure */
 	uint32_t pause;        /* turns between two moments at which a pause may end; at least 1 while paused */

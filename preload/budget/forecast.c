@@ -163,11 +163,10 @@ struct range {
 	uint32_t least, second, most;
 };
 
-/* Returns the range of the kept ends but the latest `from`. Without an end, the shortest is UINT32_MAX, the others 0.
- */
+/* Returns the range of the kept ends but the latest `from`; all 0 without an end. */
 static struct range range_of(const struct forecast_ends *ends, unsigned from)
 {
-	struct range range = {UINT32_MAX, 0, 0};
+	struct range range = {ends->count > from ? UINT32_MAX : 0, 0, 0};
 
 	for (unsigned i = from; i < ends->count; i++) {
 		uint32_t at = ends->at[i], less = at < range.most ? at : range.most;
@@ -218,8 +217,7 @@ uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t
 
 uint64_t forecast_least_ns(const struct forecast *forecast)
 {
-	return forecast->entry->wait.count > 0 ? (uint64_t)range_of(&forecast->entry->wait, 0).least << FORECAST_UNIT
-	                                       : 0;
+	return (uint64_t)range_of(&forecast->entry->wait, 0).least << FORECAST_UNIT;
 }
 
 /*

@@ -174,8 +174,7 @@ static struct plan_step step_first(struct plan *plan, uint64_t now_ns, uint64_t 
 
 struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
-	uint64_t end_ns, past_ns, cut_ns = cut_of(plan);
-	uint64_t wrong_ns = cut_ns > FORECAST_SHORT_NS ? cut_ns : FORECAST_SHORT_NS;
+	uint64_t end_ns, past_ns, cut_ns, wrong_ns;
 
 	plan->landing_ns = now_ns;
 	if (!plan->forecasts || !plan->forecast->entry)
@@ -184,7 +183,9 @@ struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 		return step_first(plan, now_ns, most_ns);
 	end_ns = forecast_end(plan->forecast, now_ns, &past_ns);
 	/* After a missed end, a nap until the others may be wrong: it is no longer than the account can count. */
-	if (past_ns != 0 && cut_ns > 0 && (most_ns == 0 || most_ns > wrong_ns))
+	cut_ns = past_ns != 0 ? cut_of(plan) : 0;
+	wrong_ns = cut_ns > FORECAST_SHORT_NS ? cut_ns : FORECAST_SHORT_NS;
+	if (cut_ns > 0 && (most_ns == 0 || most_ns > wrong_ns))
 		most_ns = wrong_ns;
 	if (end_ns != 0)
 		return step_towards(plan, end_ns, now_ns, most_ns);

@@ -1809,6 +1809,19 @@ static uint64_t beside_looks(uint64_t now_ns, uint64_t lasts_ns, uint32_t *numbe
 	return now_ns + 200 * US;
 }
 
+/* Opens, outside of looks, a call whose waits and periods are known. Returns when it begins to wait. */
+static uint64_t known_open(uint64_t lasts_ns, uint32_t *ret_number)
+{
+	uint64_t now_ns;
+
+	*ret_number = 400;
+	plan_reset(true);
+	now_ns = waits_play(OPENED, lasts_ns, 0, 400);
+	now_ns = beside_looks(now_ns, lasts_ns, ret_number);
+	plan_open(&plan, SITE, *ret_number, true, now_ns, real_of(now_ns));
+	return now_ns;
+}
+
 /* The first wait of a new plan, long after the first look. Returns when the second one may begin, outside of looks. */
 static uint64_t wait_play_first(uint64_t lasts_ns)
 {
@@ -2006,14 +2019,11 @@ static void test_naps_that_tell_nothing_of_exits_teach_none(void)
 
 static void test_no_nap_is_longer_than_it_may_be(void)
 {
-	uint32_t number = 400;
+	uint32_t number;
 	uint64_t now_ns;
 	struct plan_step step;
 
-	plan_reset(true);
-	now_ns = waits_play(OPENED, MS, 0, 400);
-	now_ns = beside_looks(now_ns, MS, &number);
-	plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
+	now_ns = known_open(MS, &number);
 	step = plan_ask(&plan, now_ns, 100 * US);
 	CHECK(step.advice == PLAN_NAP && step.ask_ns == 100 * US && step.left_ns > 700 * US);
 	plan.account.forgiven_ns = 0;
@@ -2034,13 +2044,10 @@ static void test_no_nap_is_longer_than_it_may_be(void)
 static void test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep(void)
 {
 	uint64_t now_ns, lasts_ns = 4 * (uint64_t)ACCOUNT_KEPT_NS;
-	uint32_t number = 400;
+	uint32_t number;
 	struct plan_step step;
 
-	plan_reset(true);
-	now_ns = waits_play(OPENED, lasts_ns, 0, 400);
-	now_ns = beside_looks(now_ns, lasts_ns, &number);
-	plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
+	now_ns = known_open(lasts_ns, &number);
 	CHECK(account_knows(&forecast.entry->periods));
 	step = plan_ask(&plan, now_ns, 0);
 	CHECK(step.advice == PLAN_NAP && step.left_ns > 3 * (uint64_t)ACCOUNT_KEPT_NS);
@@ -2051,13 +2058,10 @@ static void test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep(v
 /* The ends that are left may be wrong for this wait, and of a wrong nap the account counts a part alone. */
 static void test_no_nap_after_a_missed_end_is_longer_than_what_the_account_counts(void)
 {
-	uint32_t number = 400;
+	uint32_t number;
 	uint64_t now_ns, cut_ns;
 
-	plan_reset(true);
-	now_ns = waits_play(OPENED, MS, 0, 400);
-	now_ns = beside_looks(now_ns, MS, &number);
-	plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
+	now_ns = known_open(MS, &number);
 	forecast.entry->since.count = 0;
 	forecast.entry->wait.at[0] = 10 * US >> FORECAST_UNIT;
 	cut_ns = (uint64_t)(forecast.entry->periods.usual_ns / ACCOUNT_CUT);
@@ -2245,13 +2249,10 @@ static void test_steps_that_shrink_are_no_longer_slept_through(void)
 
 static void test_an_end_that_does_not_come_is_left_to_the_ladder(void)
 {
-	uint32_t number = 400;
+	uint32_t number;
 	uint64_t now_ns;
 
-	plan_reset(true);
-	now_ns = waits_play(OPENED, MS, 0, 400);
-	now_ns = beside_looks(now_ns, MS, &number);
-	plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
+	now_ns = known_open(MS, &number);
 	CHECK(plan_ask(&plan, now_ns + 980 * US, 0).advice == PLAN_LANDED);
 	CHECK(plan.outlasted_ns == 0);
 	CHECK(plan_ask(&plan, now_ns + 1500 * US, 0).advice == PLAN_LADDER);
@@ -2278,13 +2279,10 @@ static void test_what_is_not_known_is_left_to_the_ladder(void)
 
 static void test_a_call_that_is_dropped_teaches_nothing(void)
 {
-	uint32_t number = 400;
+	uint32_t number;
 	uint64_t now_ns, end_ns;
 
-	plan_reset(true);
-	now_ns = waits_play(OPENED, MS, 0, 400);
-	now_ns = beside_looks(now_ns, MS, &number);
-	plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
+	now_ns = known_open(MS, &number);
 	plan_drop(&plan);
 	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_LADDER);
 	plan_close(&plan, now_ns + 100 * US); /* it would be the earliest */
