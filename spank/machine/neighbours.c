@@ -34,6 +34,7 @@ struct neighbours {
 	bool wanted; /* a check is asked for */
 	_Atomic bool ends;
 	hwloc_bitmap_t cpus; /* CPUs that other jobs had at the latest check */
+	uint64_t at_ns;      /* CLOCK_MONOTONIC of that check */
 };
 
 /* Result of a check by one of the node's steps. */
@@ -43,15 +44,21 @@ struct sight {
 	struct occupants occupants;
 };
 
-/* Takes over a result. told: false if the check failed; every CPU then counts as taken. */
+/*
+ * Takes over a result, unless a later one was taken over before: the thread may have read another step's while
+ * neighbours_meet checked. told: false if the check failed; every CPU then counts as taken.
+ */
 static void sight_take(struct neighbours *neighbours, const struct sight *sight, bool told)
 {
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
 	told = told && cpus && occupants_others(&sight->occupants, neighbours->job_id, cpus) == 0;
 	pthread_mutex_lock(&neighbours->mutex);
-	if (!told || hwloc_bitmap_copy(neighbours->cpus, cpus) < 0)
-		hwloc_bitmap_fill(neighbours->cpus);
+	if (sight->at_ns >= neighbours->at_ns) {
+		neighbours->at_ns = sight->at_ns;
+		if (!told || hwloc_bitmap_copy(neighbours->cpus, cpus) < 0)
+			hwloc_bitmap_fill(neighbours->cpus);
+	}
 	pthread_mutex_unlock(&neighbours->mutex);
 }
 

@@ -26,7 +26,7 @@ from tests.lib.grants import (
     lows,
     take_writes,
 )
-from tests.lib.throwaway import Fleet
+from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -161,6 +161,14 @@ def test_a_core_comes_back_by_itself(start: grants.Start) -> None:
     cluster.wait_job(job)
 
 
+def wait_for_offer(cluster: Cluster, victim: subprocess.Popen[str], path: str) -> None:
+    """Waits until a job of hostile.py hand_out offers its lease. Raises AssertionError, with what it printed, if it has
+    ended."""
+    offer = cluster.root / "share" / Path(path).name
+    wait_for(lambda: offer.exists() or victim.poll() is not None)
+    assert offer.exists(), f"the victim ended: {victim.communicate()}"
+
+
 @pytest.mark.parametrize("way", ["environment", "proc", "pidfd", "rights"])
 @pytest.mark.parametrize("thief", ["the same user's job", "another user's job", "a second step"])
 def test_a_lease_cannot_be_stolen(start: grants.Start, thief: str, way: str) -> None:
@@ -168,7 +176,7 @@ def test_a_lease_cannot_be_stolen(start: grants.Start, thief: str, way: str) -> 
     before = files(cluster)
     path = f"{cluster.share}/{secrets.token_hex(4)}"
     job, victim = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "hand_out", path, "12"])
-    wait_for(lambda: (cluster.root / "share" / Path(path).name).exists())
+    wait_for_offer(cluster, victim, path)
     take_writes(cluster)
     argv, how = ["-N1", "-n1"], {"user": "bob" if thief.startswith("another") else "alice"}
     if thief == "a second step":
@@ -195,7 +203,7 @@ def test_a_kept_lease_is_worth_nothing(start: grants.Start) -> None:
     cluster = start()
     path = f"{cluster.share}/{secrets.token_hex(4)}"
     job, victim = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "hand_out", path, "30"])
-    wait_for(lambda: (cluster.root / "share" / Path(path).name).exists())
+    wait_for_offer(cluster, victim, path)
     over = cluster.root / "share" / f"{Path(path).name}.over"
     argv = [*HOSTILE, "steal", "rights", path, f"{cluster.share}/{over.name}"]
     keeper_job, keeper = begin(cluster, ["-N1", "-n1", PSTATE, *argv])

@@ -159,9 +159,10 @@ def test_where_no_clock_is_changed_nothing_is_noted(node: Node) -> None:
     assert not node.path(f"{STATE}/7").exists()
 
 
-def show_occupants(node: Node, text: str, next_s: float) -> None:
-    """As a step of the node writes what it has seen just now, and when the next one may look again."""
-    now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+def show_occupants(node: Node, text: str, next_s: float, ago_s: float = 0) -> None:
+    """As a step of the node writes what it has seen just now, or some time ago, and when the next one may look
+    again."""
+    now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - round(ago_s * 10**9)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     path = node.path(f"{STATE}/occupants")
     path.with_suffix(".new").write_text(
@@ -185,6 +186,16 @@ def test_one_look_is_all_steps(node: Node) -> None:
         for _ in range(100):
             assert step.ask("0 low 0") == (NOT_NOW, 0)
         assert node.path(f"{STATE}/occupants").read_text() == seen
+
+
+def test_an_earlier_look_does_not_replace_a_later_one(node: Node) -> None:
+    """The step has checked by itself that both cores are its own. A second later it reads what another one saw before
+    that."""
+    with Step(node) as step:
+        until_s = time.monotonic() + 3
+        while time.monotonic() < until_s:
+            show_occupants(node, "99 0\n", 1000, ago_s=60)
+            assert step.ask("0 low 0")[0] == DONE
 
 
 def test_a_step_looks_when_it_is_time(node: Node) -> None:
