@@ -80,10 +80,8 @@ void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_n
 	*tail_ns = tail_moved(*tail_ns, sample_ns > known_ns ? sample_ns - known_ns : 0);
 	if (*exit_ns == 0)
 		*exit_ns = 1 + (sample_ns < known_ns ? sample_ns : known_ns);
-	else if (sample_ns > *exit_ns)
-		*exit_ns += *exit_ns / EXIT_STEPS + 1;
 	else
-		*exit_ns -= *exit_ns / EXIT_STEPS;
+		*exit_ns += sample_ns > *exit_ns ? *exit_ns / EXIT_STEPS + 1 : -(*exit_ns / EXIT_STEPS);
 }
 
 /* Returns how many periods passed since the same call ended before, 0 if unknown. */
@@ -271,10 +269,9 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 	entry->strayed = (uint8_t)(more ? entry->strayed + 1 : 0);
 	if (calls != entry->stride && (!more || entry->strayed == FORECAST_ENDS)) {
 		entry->stride = calls;
-		entry->strayed = 0;
 		entry->since = (struct forecast_ends){.count = 0};
 		entry->periods = (struct account_periods){.count = 0};
-		periods = 0;
+		periods = entry->strayed = 0;
 	}
 	entry->number = forecast->number;
 	return periods;

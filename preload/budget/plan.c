@@ -147,11 +147,17 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
 }
 
-/* Advises where no end is known to come. */
+/*
+ * Advises where no end is known to come. Among many ranks a rank that is late may have overslept, so that naps while
+ * the others wait for it would make more of them late: the ladder begins after twice the usual period.
+ */
 static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 {
 	if (looks_at(&plan->looks, now_ns))
 		return (struct plan_step){.advice = PLAN_LOOK};
+	if (plan->account.ranks > 2 && plan->outlasted_ns != 0 &&
+	    now_ns - plan->forecast->entry->ended_ns < 2 * ACCOUNT_CUT * cut_of(plan))
+		return (struct plan_step){.advice = PLAN_LANDED};
 	plan->landing_ns = 0;
 	return (struct plan_step){.advice = PLAN_LADDER};
 }

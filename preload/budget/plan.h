@@ -23,6 +23,11 @@
  * other steps. So in a call that is compared it lasts no longer than what the account counts of one period, or 0.1 ms
  * if that is more. Sixteen ranks with one long step in eight lost 25 ms in 0.86 s without that, and lose 15 with it
  * (emulated).
+ *
+ * Where all known ends were missed, some rank is late. Among more than two ranks it may have overslept, and many naps
+ * of those that wait for it would make others late in turn. So in a call that is compared the ladder begins only after
+ * twice the usual period. Without that, 10000 ranks of whose sleeps one in 1000 ends 200 us late took 15 naps each in
+ * such a step, and their job became 5.8 percent longer; now it is 2.6 (emulated, 0.26 s).
  */
 #pragma once
 

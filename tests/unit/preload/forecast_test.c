@@ -2073,6 +2073,24 @@ static void test_no_nap_after_a_missed_end_is_longer_than_what_the_account_count
 	       plan_ask(&plan, now_ns + 50 * US, 0).ask_ns);
 }
 
+/* All known ends of a call were missed: some rank is late, perhaps by a nap. */
+static void test_many_ranks_climb_no_ladder_before_twice_the_usual_period(void)
+{
+	uint32_t number;
+	uint64_t now_ns = known_open(MS, &number), before_ns = forecast.entry->ended_ns, usual_ns;
+
+	usual_ns = (uint64_t)forecast.entry->periods.usual_ns;
+	plan.account.ranks = 2;
+	CHECK(before_ns + usual_ns > now_ns && before_ns + 2 * usual_ns - 10 * US > now_ns + MS + MS / 4);
+	CHECK(plan_ask(&plan, before_ns + 2 * usual_ns - 10 * US, 0).advice == PLAN_LADDER);
+	plan.account.ranks = 3;
+	CHECK(plan_ask(&plan, before_ns + 2 * usual_ns - 10 * US, 0).advice == PLAN_LANDED);
+	CHECK(plan.outlasted_ns != 0 && plan.landing_ns != 0);
+	CHECK(plan_ask(&plan, before_ns + 2 * usual_ns + 10 * US, 0).advice == PLAN_LADDER);
+	forecast.entry->periods.weight = 0; /* not compared: the account bounds the naps by the clock */
+	CHECK(plan_ask(&plan, before_ns + 2 * usual_ns - 10 * US, 0).advice == PLAN_LADDER);
+}
+
 /* Naps of that length end over_ns late, one in `every` by tail_ns more. */
 static void naps_learn(uint64_t ask_ns, uint64_t tail_ns, uint32_t every)
 {
@@ -2389,6 +2407,7 @@ static void plans_test(void)
 	test_no_nap_is_longer_than_it_may_be();
 	test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep();
 	test_no_nap_after_a_missed_end_is_longer_than_what_the_account_counts();
+	test_many_ranks_climb_no_ladder_before_twice_the_usual_period();
 	test_a_doubted_long_wait_is_slept_in_for_a_part();
 	test_waits_that_grow_are_relearned();
 	test_waits_that_grow_in_a_pause_are_relearned();
