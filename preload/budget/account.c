@@ -135,16 +135,19 @@ static double middle(const struct account_periods *periods)
 	return periods->sample[0];
 }
 
-/* Returns the mean of the samples, each cut at a quarter beside middle_ns. Writes the variance of one of them. */
+/*
+ * Returns the mean of the samples, each cut at a quarter beside middle_ns. Writes the variance of one of them. There a
+ * short sample counts in full: no hold-up of the machine shortens a period, so the periods vary by themselves.
+ */
 static double look_mean(const struct account_periods *periods, double middle_ns, double *ret_variance)
 {
 	double sum = 0, square = 0, n = periods->count;
 
 	for (uint32_t i = 0; i < periods->count; i++) {
-		double beside_ns = limit(periods->sample[i] - middle_ns, middle_ns / ACCOUNT_CUT);
+		double more_ns = periods->sample[i] - middle_ns, beside_ns = limit(more_ns, middle_ns / ACCOUNT_CUT);
 
 		sum += beside_ns;
-		square += beside_ns * beside_ns;
+		square += more_ns < beside_ns ? more_ns * more_ns : beside_ns * beside_ns;
 	}
 	*ret_variance = n > 1 ? (square - sum * sum / n) / (n - 1) : 0;
 	return middle_ns + sum / n;

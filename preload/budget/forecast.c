@@ -359,7 +359,7 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	forecast->late = seen.late;
 	entry->ended_ns = seen.ended_ns;
 	entry->look = seen.look;
-	if (seen.ended_ns - forecast->began_ns >= FORECAST_SHORT_NS)
+	if (seen.ended_ns - forecast->began_ns >= FORECAST_SHORT_NS || forecast->previous == 0)
 		forecast->previous = forecast->call;
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked, changed};
 }

@@ -84,7 +84,7 @@ struct forecast_entry {
 struct forecast {
 	uint32_t ranks;     /* number of ranks of the job */
 	uint32_t stamp;     /* number of waits so far */
-	uint64_t previous;  /* the latest call that waited for FORECAST_SHORT_NS or longer, by forecast_call */
+	uint64_t previous;  /* the latest call that waited for FORECAST_SHORT_NS, or the first one: its forecast_call */
 	uint64_t call;      /* the open call, by forecast_call */
 	uint64_t key;       /* key of the open call: hash of call and previous */
 	uint64_t began_ns;  /* when the open call began to wait */

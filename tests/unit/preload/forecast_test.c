@@ -784,6 +784,21 @@ static void test_a_call_is_known_by_the_one_before_it(void)
 	CHECK(is_end(end_of(SITE, 1, now_ns), now_ns + 3 * MS));
 }
 
+/* A loop of one call, whose first waits are short: a longer one later begins nothing anew. */
+static void test_the_first_call_comes_before_others_however_short_it_was(void)
+{
+	uint64_t key;
+
+	forecast_reset(16);
+	forecast.previous = 0;
+	call_play(SITE, 1, SECOND, 50 * US, SEEN_LOOK);
+	forecast_open(&forecast, SITE, 2, SECOND + MS);
+	key = forecast.key;
+	call_play(SITE, 2, SECOND + MS, 300 * US, SEEN_LOOK);
+	forecast_open(&forecast, SITE, 3, SECOND + 2 * MS);
+	CHECK(forecast.key == key && forecast.entry);
+}
+
 static void test_each_word_tells_sites_apart(void)
 {
 	uint64_t site = forecast_call(1, 2, 3, 4);
@@ -1034,10 +1049,28 @@ static void test_a_usual_period_is_known_once_its_error_is_small(void)
 	for (; looks < 9 && !account_knows(&periods); looks++) {
 		windows++;
 		for (int i = 0; i < 4; i++)
-			looked_play(&periods, i % 2 ? 0.2e6 : 1.8e6);
+			looked_play(&periods, i % 2 ? 0.72e6 : 1e6);
 		slept_play(&periods, 1e6, 1);
 	}
 	EXPECT(looks == 3, "%d", looks);
+}
+
+/* Two of eight periods are much shorter: they vary by themselves. One that is much longer may have been held up. */
+static void test_short_periods_tell_how_much_periods_vary(void)
+{
+	struct account_periods periods = {.weight = 0}, held = {.weight = 0};
+
+	account_reset();
+	for (int looks = 0; looks < 9; looks++) {
+		windows++;
+		for (int i = 0; i < 8; i++) {
+			looked_play(&periods, i % 4 == 1 ? 0.1e6 : 1.9e6);
+			looked_play(&held, i == 5 ? 40e6 : 1.9e6);
+		}
+		slept_play(&periods, 1.9e6, 1);
+		slept_play(&held, 1.9e6, 1);
+		CHECK(!account_knows(&periods) && account_knows(&held));
+	}
 }
 
 static void test_hiccups_are_cut(void)
@@ -2344,6 +2377,7 @@ static void forecasts_test(void)
 	test_exits_are_learned_by_class();
 	test_the_entry_that_was_not_used_for_longest_is_replaced();
 	test_a_call_is_known_by_the_one_before_it();
+	test_the_first_call_comes_before_others_however_short_it_was();
 	test_each_word_tells_sites_apart();
 	test_an_end_that_has_passed_is_not_to_come();
 	test_an_end_before_the_wait_was_missed();
@@ -2361,6 +2395,7 @@ static void accounts_test(void)
 	test_the_ranks_share_what_nothing_measures();
 	test_calls_are_charged_against_looks();
 	test_a_usual_period_is_known_once_its_error_is_small();
+	test_short_periods_tell_how_much_periods_vary();
 	test_hiccups_are_cut();
 	test_skewed_periods_are_no_saving();
 	test_a_look_corrects_what_belongs_to_the_program();
