@@ -55,11 +55,6 @@ static double try_room(const struct account *account, uint64_t now_ns)
 	return try_ns + TRY_SHARE * share(account, account->resumed_ns, now_ns) + account->forgiven_ns - lost(account);
 }
 
-bool account_is_cheap(const struct account *account, uint64_t now_ns)
-{
-	return 3 * lost(account) < try_room(account, now_ns);
-}
-
 uint64_t account_room(const struct account *account, uint64_t now_ns)
 {
 	double left_ns = account_allowed(account, now_ns) - account->spent_ns, try_ns = try_room(account, now_ns);
@@ -120,21 +115,6 @@ static void check(struct account *account, const struct account_periods *periods
 	account->paused_ns = now_ns;
 }
 
-/* Returns the median of the samples. */
-static double middle(const struct account_periods *periods)
-{
-	for (uint32_t i = 0; i < periods->count; i++) {
-		uint32_t less = 0;
-
-		for (uint32_t j = 0; j < periods->count; j++)
-			less += periods->sample[j] < periods->sample[i] ||
-			        (j < i && periods->sample[j] == periods->sample[i]);
-		if (less == periods->count / 2)
-			return periods->sample[i];
-	}
-	return periods->sample[0];
-}
-
 /*
  * Returns the mean of the samples, each cut at a quarter beside middle_ns. Writes the variance of one of them. There a
  * short sample counts in full: no hold-up of the machine shortens a period, so the periods vary by themselves.
@@ -165,7 +145,7 @@ static bool is_changed(const struct account_periods *periods, double more_ns)
 /* Takes the look's periods as the usual ones and forgets those before. */
 static void begin_anew(struct account_periods *periods)
 {
-	double variance, mean_ns = look_mean(periods, middle(periods), &variance);
+	double variance, mean_ns = look_mean(periods, periods->sample[periods->count / 2], &variance);
 
 	periods->usual_ns = mean_ns;
 	periods->variance = variance > periods->variance ? variance : periods->variance;
@@ -226,11 +206,16 @@ static void samples_learn(struct account *account, struct account_periods *perio
 void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
                     uint64_t now_ns)
 {
+	uint32_t i;
+
 	if (periods->window != window)
 		samples_learn(account, periods, now_ns);
 	periods->window = window;
-	if (periods->count < ACCOUNT_SAMPLES)
-		periods->sample[periods->count++] = (float)period_ns;
+	if (periods->count == ACCOUNT_SAMPLES)
+		return;
+	for (i = periods->count++; i > 0 && periods->sample[i - 1] > (float)period_ns; i--)
+		periods->sample[i] = periods->sample[i - 1];
+	periods->sample[i] = (float)period_ns;
 }
 
 /* Ends the pause, and begins the next try. */
@@ -316,10 +301,18 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	check(account, periods, now_ns);
 }
 
-void account_charge(struct account *account, uint64_t nap_ns)
+void account_charge(struct account *account, double nap_ns)
 {
-	account->spent_ns += (double)nap_ns;
-	account->tried_ns += (double)nap_ns;
+	account->spent_ns += nap_ns;
+	account->tried_ns += nap_ns;
+}
+
+void account_overslept(struct account *account, uint64_t over_ns, uint32_t here, uint64_t now_ns)
+{
+	double many = (double)account->ranks / (here > 0 ? here : 1), cost_ns = (double)over_ns * (many > 1 ? many : 1);
+
+	account_charge(account, cost_ns);
+	account->more_ns += cost_ns * kinds_at_once(account, now_ns);
 }
 
 void account_settle(struct account *account, uint64_t now_ns)
@@ -327,7 +320,7 @@ void account_settle(struct account *account, uint64_t now_ns)
 	double beyond_ns = account_allowed(account, now_ns) - ACCOUNT_KEPT_NS - account->spent_ns;
 
 	if (beyond_ns > 0)
-		account_charge(account, (uint64_t)beyond_ns);
+		account_charge(account, beyond_ns);
 	account->variance -= account->variance / MEMORY;
 	account->forgiven_ns = limit(root(account->variance), TRY_NS);
 	if (account->paused)

@@ -11,7 +11,7 @@
 #define EXIT_STEPS    32u
 #define TAIL_ONE      64u
 #define BACK_LEAST    16u   /* divisor of the margin for what a call in time gives back, with two ranks */
-#define BACK_MOST     512u  /* the same divisor, with 64 ranks or more */
+#define BACK_MOST     384u  /* the same divisor, with 64 ranks or more */
 #define LEVEL_NS      2250u /* time that one level of a tree of ranks takes to pass on what has come */
 #define CLASS_FIRST   15    /* log2 of the first class's limit in ns: 32 us; each class is four times as long */
 
@@ -80,8 +80,10 @@ void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_n
 	*tail_ns = tail_moved(*tail_ns, sample_ns > known_ns ? sample_ns - known_ns : 0);
 	if (*exit_ns == 0)
 		*exit_ns = 1 + (sample_ns < known_ns ? sample_ns : known_ns);
+	else if (sample_ns > *exit_ns)
+		*exit_ns += *exit_ns / EXIT_STEPS + 1;
 	else
-		*exit_ns += sample_ns > *exit_ns ? *exit_ns / EXIT_STEPS + 1 : -(*exit_ns / EXIT_STEPS);
+		*exit_ns -= *exit_ns / EXIT_STEPS;
 }
 
 /* Returns how many periods passed since the same call ended before, 0 if unknown. */
@@ -271,7 +273,8 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 		entry->stride = calls;
 		entry->since = (struct forecast_ends){.count = 0};
 		entry->periods = (struct account_periods){.count = 0};
-		periods = entry->strayed = 0;
+		entry->strayed = 0;
+		periods = 0;
 	}
 	entry->number = forecast->number;
 	return periods;
@@ -330,8 +333,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 /* Widens the margin of a late call. Narrows it a little if the thread slept and the call was in time. */
 static void margin_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
 {
-	uint32_t many = BACK_LEAST / 2 * (forecast->ranks > 1 ? forecast->ranks : 2);
-	uint32_t most = many < BACK_MOST ? many : BACK_MOST, back = seen.cheap ? most / 2 : most;
+	uint32_t many = forecast->ranks < 64 ? forecast->ranks * (BACK_MOST / 64) : BACK_MOST;
 	uint32_t least_ns = (levels(forecast) + 2) * LEVEL_NS;
 
 	if (seen.late) {
@@ -342,7 +344,7 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 	if (!forecast->late || entry->late < 2)
 		entry->late = 0;
 	if (seen.slept && entry->margin_ns > least_ns && (entry->own_ns == 0 || account_knows(&entry->periods)))
-		entry->margin_ns -= entry->margin_ns / (back > BACK_LEAST ? back : BACK_LEAST);
+		entry->margin_ns -= entry->margin_ns / (many > BACK_LEAST ? many : BACK_LEAST);
 }
 
 struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen)
@@ -362,13 +364,6 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	if (seen.ended_ns - forecast->began_ns >= FORECAST_SHORT_NS || forecast->previous == 0)
 		forecast->previous = forecast->call;
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked, changed};
-}
-
-void forecast_renew(struct forecast_entry *entry)
-{
-	entry->wait.count = entry->wait.count < FORECAST_KNOWN ? entry->wait.count : FORECAST_KNOWN;
-	entry->since.count = entry->since.count < FORECAST_KNOWN ? entry->since.count : FORECAST_KNOWN;
-	entry->work_ns = 0;
 }
 
 void forecast_widen(struct forecast_entry *entry)

@@ -30,10 +30,10 @@
  * shorter by more than a quarter, and by more than 0.1 ms, the thread waits without a nap, and learns the early end.
  *
  * The margin of a key grows by half when the call ended during a nap, or so soon after that it may have. It shrinks by
- * a small part when the call did not: two ranks let one nap in seven be late, 64 and more ranks one in two hundred, or
- * one in a hundred while the account has lost little. The margin also grows when the account measures a loss. After two
- * late ends in a row the thread waits as in a look, so that it sees the end: twice, since the first of these waits
- * began late. A wait that began late because the one before it ended late teaches no end.
+ * a small part when the call did not: two ranks let one nap in seven be late, 64 and more ranks one in 150. The margin
+ * also grows when the account measures a loss. After two late ends in a row the thread waits as in a look, so that it
+ * sees the end: twice, since the first of these waits began late. A wait that began late because the one before it
+ * ended late teaches no end.
  */
 #pragma once
 
@@ -156,7 +156,6 @@ struct forecast_seen {
 	bool slept;        /* true if the thread slept by forecast */
 	bool awake;        /* true if the thread did not sleep at all */
 	bool late;         /* true if the call ended during a nap by forecast */
-	bool cheap;        /* true if sleeping costs little, so that more ends may be late */
 };
 
 /* The time since the same call ended before. */
@@ -175,9 +174,6 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
  * calls.
  */
 void forecast_own(struct forecast *forecast, uint64_t took_ns);
-
-/* Called when the program has changed: keeps only the latest FORECAST_KNOWN ends of the call. */
-void forecast_renew(struct forecast_entry *entry);
 
 /* Widens the margin by half: the account measured a loss, or the call ended late. */
 void forecast_widen(struct forecast_entry *entry);

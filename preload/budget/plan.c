@@ -3,10 +3,11 @@
  */
 #include "preload/budget/plan.h"
 
-void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
-                uint64_t slowdown_ppm, uint64_t now_ns)
+void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, struct mpiwait_header *node,
+                uint64_t seed, uint64_t slowdown_ppm, uint64_t now_ns)
 {
-	*plan = (struct plan){.forecast = forecast, .lane = lane};
+	*plan = (struct plan){.forecast = forecast, .lane = lane, .node = node};
+	plan->overslept_ns = __atomic_load_n(&node->overslept_ns, __ATOMIC_RELAXED);
 	account_open(&plan->account, now_ns, slowdown_ppm, forecast && forecast->ranks > 0 ? forecast->ranks : 1);
 	looks_open(&plan->looks, seed, now_ns);
 }
@@ -28,6 +29,17 @@ static uint64_t look_number(const struct plan *plan, uint64_t now_ns)
 	return now_ns < plan->looks.from_ns ? 1 : plan->looks.number + 2;
 }
 
+/* Charges what the ranks of this node have told since the last charge. */
+static void overslept_charge(struct plan *plan, uint64_t now_ns)
+{
+	uint64_t before_ns = plan->overslept_ns;
+
+	plan->overslept_ns = __atomic_load_n(&plan->node->overslept_ns, __ATOMIC_RELAXED);
+	if (plan->overslept_ns != before_ns)
+		account_overslept(&plan->account, plan->overslept_ns - before_ns,
+		                  __atomic_load_n(&plan->node->claimed, __ATOMIC_RELAXED), now_ns);
+}
+
 void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns)
 {
 	plan->forecasts = forecasts && plan->forecast;
@@ -38,6 +50,7 @@ void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts
 		account_settle(&plan->account, now_ns);
 		plan->lane->look = looks_tell(&plan->looks, now_ns);
 	}
+	overslept_charge(plan, now_ns);
 	account_resume(&plan->account, looks_turn_ns(&plan->looks), now_ns, real_ns);
 	if (plan->forecast)
 		forecast_open(plan->forecast, call, number, now_ns);
@@ -54,24 +67,29 @@ static uint64_t cut_of(const struct plan *plan)
 	return known ? (uint64_t)(plan->forecast->entry->periods.usual_ns / ACCOUNT_CUT) : 0;
 }
 
-/* Returns how much a nap of the open call may cost; 0: nobody sleeps. */
-static uint64_t room(const struct plan *plan, uint64_t now_ns)
+uint64_t plan_room(const struct plan *plan, uint64_t now_ns)
 {
 	if (!plan->forecast || cut_of(plan) > 0)
 		return account_room(&plan->account, now_ns);
 	return account_room_unmeasured(&plan->account, plan->forecast->began_ns, now_ns);
 }
 
-/* Charges the latest nap for what has come, unless empty polls have shown since that nothing came in it. */
+/*
+ * Charges the latest nap for what has come, unless empty polls have shown since that nothing came in it. What it
+ * overslept beyond the cut is told to all ranks of this node.
+ */
 static void nap_end(struct plan *plan)
 {
-	uint64_t cost_ns = plan->woke_ns - plan->empty_ns, cut_ns = cut_of(plan);
+	uint64_t cut_ns = cut_of(plan), most_ns = cut_ns > 0 ? cut_ns : FORECAST_SHORT_NS;
+	uint64_t told_ns = plan->over_ns > most_ns ? plan->over_ns - most_ns : 0;
+	uint64_t cost_ns = cut_ns > 0 ? told_ns : plan->woke_ns - plan->empty_ns;
 
 	if (plan->empty_ns == 0)
 		return;
-	if (cut_ns > 0)
-		cost_ns = plan->over_ns > cut_ns ? plan->over_ns - cut_ns : 0;
-	account_charge(&plan->account, cost_ns);
+	if (told_ns > 0)
+		__atomic_fetch_add(&plan->node->overslept_ns, told_ns, __ATOMIC_RELAXED);
+	account_charge(&plan->account, (double)(cost_ns - told_ns));
+	overslept_charge(plan, plan->woke_ns);
 	plan->lane->late_ns += cost_ns;
 	plan->empty_ns = 0;
 }
@@ -115,7 +133,7 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
  */
 static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now_ns, uint64_t most_ns)
 {
-	uint64_t room_ns = room(plan, now_ns), exit_ns;
+	uint64_t room_ns = plan_room(plan, now_ns), exit_ns;
 
 	if (cut_of(plan) > 0)
 		room_ns = room_ns > 0 ? (uint64_t)ACCOUNT_KEPT_NS : 0;
@@ -169,7 +187,7 @@ static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 static struct plan_step step_first(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
 	uint64_t began_ns = plan->forecast->began_ns;
-	struct plan_step step = (struct plan_step){.advice = PLAN_LOOK};
+	struct plan_step step = {.advice = PLAN_LOOK};
 
 	if (!looks_at(&plan->looks, now_ns))
 		step = step_towards(plan, began_ns + forecast_least_ns(plan->forecast), now_ns, most_ns);
@@ -197,11 +215,6 @@ struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 		return step_towards(plan, end_ns, now_ns, most_ns);
 	plan->outlasted_ns = past_ns;
 	return step_unknown(plan, now_ns);
-}
-
-bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns)
-{
-	return room(plan, now_ns) >= cost_ns;
 }
 
 void plan_woke(struct plan *plan, struct plan_nap nap)
@@ -246,7 +259,7 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 
 	if (passed.looked && is_doubted(plan)) {
 		if (account_relearned(account, &entry->periods, period_ns, now_ns))
-			forecast_renew(entry);
+			entry->work_ns = 0;
 	} else if (passed.looked)
 		account_looked(account, &entry->periods, entry->look, period_ns, now_ns);
 	else if (now_ns - passed.ns >= (paused ? account->paused_ns : account->resumed_ns))
@@ -276,7 +289,6 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 	seen.ended_ns = plan->ended_ns;
 	seen.late = plan_is_late(plan, seen.ended_ns);
 	seen.look = seen.late || look_number(plan, last_ns) != plan->look ? 0 : plan->look;
-	seen.cheap = account_is_cheap(&plan->account, last_ns);
 	call_count(plan, seen.ended_ns, seen.late);
 	passed = forecast_close(plan->forecast, seen);
 	if (passed.changed)

@@ -27,7 +27,7 @@
  * Where all known ends were missed, some rank is late. Among more than two ranks it may have overslept, and many naps
  * of those that wait for it would make others late in turn. So in a call that is compared the ladder begins only after
  * twice the usual period. Without that, 10000 ranks of whose sleeps one in 1000 ends 200 us late took 15 naps each in
- * such a step, and their job became 5.8 percent longer; now it is 2.6 (emulated, 0.26 s).
+ * such a step, and their job became 5.8 percent longer, and 2.6 with it (emulated, 0.26 s).
  */
 #pragma once
 
@@ -43,6 +43,7 @@
 struct plan {
 	struct forecast *forecast; /* forecasts of the thread; NULL: nothing is forecast, and nothing measured */
 	struct mpiwait_lane *lane;
+	struct mpiwait_header *node; /* shared by all ranks of this node */
 	struct account account;
 	struct looks looks;
 	bool forecasts;        /* true if the open call may be forecast */
@@ -57,6 +58,7 @@ struct plan {
 	uint64_t landed_ns;    /* when the latest nap by forecast ended; 0: none */
 	uint64_t woke_ns;      /* when the latest nap ended */
 	uint64_t over_ns;      /* how much later than asked the latest nap ended */
+	uint64_t overslept_ns; /* the node's overslept_ns when this thread charged it last */
 };
 
 enum plan_advice {
@@ -75,10 +77,10 @@ struct plan_step {
 
 /*
  * Starts the plan of a thread. seed: the same for all ranks of the job. forecast: NULL, or all zero except for its
- * ranks.
+ * ranks. node: not NULL.
  */
-void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
-                uint64_t slowdown_ppm, uint64_t now_ns);
+void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, struct mpiwait_header *node,
+                uint64_t seed, uint64_t slowdown_ppm, uint64_t now_ns);
 
 /*
  * Opens the plan of a call (forecast_call) that begins to wait. number: its number among the calls of its function.
@@ -101,8 +103,8 @@ static inline void plan_quiet(struct plan *plan)
 /* Advises after an empty poll. most_ns: longest possible nap; 0: any length. */
 struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns);
 
-/* Returns true if the account can pay cost_ns: what an action costs if a message comes meanwhile. */
-bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns);
+/* Returns how much a nap of the open call may cost, if a message comes meanwhile; 0: nobody sleeps. */
+uint64_t plan_room(const struct plan *plan, uint64_t now_ns);
 
 /* How a nap ended: when the ladder said, when the forecast said, or with the message. */
 enum plan_end { PLAN_BY_LADDER, PLAN_BY_FORECAST, PLAN_BY_MESSAGE };
@@ -117,7 +119,11 @@ struct plan_nap {
 	bool alike;  /* true if naps by forecast take the same rung: then the nap teaches how late they end */
 };
 
-/* Learns that a nap is over: how late it ended, and that something may have come in it. */
+/*
+ * Learns that a nap is over: how late it ended, and that something may have come in it. Once something has come, what
+ * the thread overslept beyond the cut, or beyond FORECAST_SHORT_NS where nothing is compared, is added to the node's
+ * overslept_ns. The threads of the node's ranks charge it when they open their next call.
+ */
 void plan_woke(struct plan *plan, struct plan_nap nap);
 
 /* Returns true if the open call, which ended at ended_ns, may have ended during its nap. */

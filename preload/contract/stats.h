@@ -113,7 +113,9 @@ struct mpiwait_header {
 	uint32_t alive;      /* with csv=: ranks that are in MPI, counted atomically */
 	uint32_t left;       /* with csv=: ranks that have left MPI, counted atomically */
 	uint32_t csv;        /* enum mpiwait_csv: outcome of the latest rank that wrote files */
-	uint32_t reserved[5];
+	uint32_t reserved;
+	uint64_t overslept_ns; /* time that the node's ranks overslept, counted atomically (preload/budget/plan.h) */
+	uint64_t reserved_ns;
 };
 
 /* Counts of one MPI function, its large-count variant included. */
@@ -235,6 +237,7 @@ struct mpiwait_sizes {
 };
 
 _Static_assert(sizeof(struct mpiwait_header) == 64, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_header, overslept_ns) == 48, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_call_stats) == 64, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, naps) == 128, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, locality_bytes) == 256, "layout of the stats segment");

@@ -40,15 +40,16 @@ struct process {
 	struct forecast *forecasts; /* MPIWAIT_LANES forecasts; NULL: no forecasts, and no account for naps */
 	uint64_t opened_ns;         /* time when the accounts were opened */
 	struct mpiwait_slot *slot;
-	uint32_t hooks;           /* MPIWAIT_HOOK_* that may spend time; none before Init returns */
-	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
-	uint32_t burst;           /* quiet polls before time may be spent */
-	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
-	uint32_t phase;           /* index of the program's phase in the tables of contract/stats.h (phase.h) */
-	bool silent;              /* the runtime does not tell its progress */
-	bool unhooked;            /* no hook serves: forecasts only serve sleeps before calls (presleep.h) */
-	bool threaded;            /* a second thread has called MPI */
-	bool starting;            /* inside the first Init */
+	struct mpiwait_header *node; /* shared by the ranks of this node */
+	uint32_t hooks;              /* MPIWAIT_HOOK_* that may spend time; none before Init returns */
+	uint32_t locked_hooks;       /* MPIWAIT_HOOK_* that the runtime calls under its lock */
+	uint32_t burst;              /* quiet polls before time may be spent */
+	uint64_t pstate_after_ns;    /* a wait this long goes on at low frequency; UINT64_MAX: never */
+	uint32_t phase;              /* index of the program's phase in the tables of contract/stats.h (phase.h) */
+	bool silent;                 /* the runtime does not tell its progress */
+	bool unhooked;               /* no hook serves: forecasts only serve sleeps before calls (presleep.h) */
+	bool threaded;               /* a second thread has called MPI */
+	bool starting;               /* inside the first Init */
 };
 
 extern struct process_guard *process_guard;

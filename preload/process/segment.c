@@ -14,6 +14,7 @@
 #include "preload/process/notes.h"
 
 static struct mpiwait_slot slot_private;
+static struct mpiwait_header header_private = {.claimed = 1};
 
 /* A raw system call: fstat is newer than glibc 2.17, or before 2.33 no function at all. */
 static int fd_stat(int fd, struct stat *ret_status)
@@ -118,17 +119,23 @@ uint64_t *segment_words(const struct config *config, uint32_t count)
 	return words;
 }
 
-struct mpiwait_header *segment_header(const struct config *config)
+struct mpiwait_header *segment_header(const struct config *config, const struct mpiwait_slot *slot)
 {
 	struct mpiwait_header *header = NULL, found;
-	bool opened;
-	int fd = segment_open(config, &opened);
+	bool opened = false;
+	int saved = errno, fd = slot != &slot_private ? segment_open(config, &opened) : -1;
 
 	if (fd >= 0 && header_is_good(fd, &found))
 		header = window_map(fd, 0, sizeof(*header));
 	if (opened)
 		close(fd);
-	return header;
+	errno = saved;
+	return header ? header : &header_private;
+}
+
+struct mpiwait_header *segment_header_private(void)
+{
+	return &header_private;
 }
 
 bool segment_view_open(const struct config *config, struct segment_view *ret_view)

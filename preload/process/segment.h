@@ -42,8 +42,13 @@ const struct mpiwait_slot *segment_view_slot(const struct segment_view *view, ui
 const struct mpiwait_sizes *segment_view_sizes(const struct segment_view *view, uint32_t index);
 void segment_unmap(const void *part, size_t size);
 
-/* Maps the header permanently; NULL without a segment. May change errno. */
-struct mpiwait_header *segment_header(const struct config *config);
+/*
+ * Returns the header of the segment that the slot lies in, or a private one. Keeps errno. The mapping is permanent.
+ */
+struct mpiwait_header *segment_header(const struct config *config, const struct mpiwait_slot *slot);
+
+/* Returns the private header: its rank is alone on its node. */
+struct mpiwait_header *segment_header_private(void);
 
 /* Returns the private slot. */
 struct mpiwait_slot *segment_private(void);

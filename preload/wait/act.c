@@ -195,7 +195,7 @@ static bool is_paid(const struct wait *wait, struct ladder_action action)
 
 	if (action.ask_ns == 0)
 		return true;
-	return plan_may(&wait->plan, wait->last_ns, is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns);
+	return plan_room(&wait->plan, wait->last_ns) >= (is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns);
 }
 
 /* Cuts a nap of the ladder, or one until the message, so that it ends before the next look begins. */

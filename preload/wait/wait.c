@@ -64,7 +64,7 @@ static void plan_prepare(struct plan *plan, struct mpiwait_lane *lane)
 		forecast = &process.forecasts[lane - process.slot->lane];
 		forecast->ranks = process.slot->size > 0 ? (uint32_t)process.slot->size : 0;
 	}
-	plan_start(plan, forecast, lane, process.slot->launch,
+	plan_start(plan, forecast, lane, process.node, process.slot->launch,
 	           process.unhooked ? process.config.slowdown_ppm : process.slot->slowdown_ppm, process.opened_ns);
 }
 

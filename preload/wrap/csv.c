@@ -42,8 +42,7 @@ static struct {
 	char text[MPIWAIT_CSV_MAX]; /* value of MPI_WAIT_CSV */
 	const char *directory;      /* directory for the files, NULL: nobody asked for files */
 	size_t suffix;              /* length of JOB.STEP.NODE, with which the text begins */
-	struct mpiwait_header *header;
-	pid_t owner; /* process that is counted as alive, 0: none */
+	pid_t owner;                /* process that is counted as alive, 0: none */
 } csv;
 
 /* Buffers of the rank that writes. Other processes never touch these pages, so they cost no memory there. */
@@ -414,15 +413,10 @@ void csv_load(void)
 
 void csv_rank_begins(void)
 {
-	int saved = errno;
-
-	if (csv.directory && process.slot != segment_private())
-		csv.header = segment_header(&process.config);
-	if (csv.header) {
-		csv.owner = getpid();
-		__atomic_fetch_add(&csv.header->alive, 1, __ATOMIC_ACQ_REL);
-	}
-	errno = saved;
+	if (!csv.directory || process.node == segment_header_private())
+		return;
+	csv.owner = getpid();
+	__atomic_fetch_add(&process.node->alive, 1, __ATOMIC_ACQ_REL);
 }
 
 /*
@@ -450,8 +444,8 @@ void csv_rank_leaves(void)
 	if (csv.owner == 0 || csv.owner != getpid())
 		return;
 	csv.owner = 0;
-	ordinal = __atomic_add_fetch(&csv.header->left, 1, __ATOMIC_ACQ_REL);
-	if (__atomic_sub_fetch(&csv.header->alive, 1, __ATOMIC_ACQ_REL) == 0)
-		last_leaves(csv.header, ordinal);
+	ordinal = __atomic_add_fetch(&process.node->left, 1, __ATOMIC_ACQ_REL);
+	if (__atomic_sub_fetch(&process.node->alive, 1, __ATOMIC_ACQ_REL) == 0)
+		last_leaves(process.node, ordinal);
 	errno = saved;
 }

@@ -256,6 +256,7 @@ static void process_start(enum call_row row)
 
 	clock_use_tsc(process.config.tsc_khz);
 	process.slot = slot;
+	process.node = segment_header(&process.config, slot);
 	slot_fill(slot);
 	if (row != ROW_Session_init)
 		rank_find(slot);

@@ -185,7 +185,7 @@ static uint64_t ladder_choose(const struct call *call, uint64_t now_ns, struct l
 	*ret_action = ladder_next(&rank->ladder, &policy, moment);
 	if (ret_action->rung != MPIWAIT_RUNG_NAP)
 		return 0;
-	if (is_planned(call->job) && !plan_may(&rank->plan, now_ns, ret_action->ask_ns + exit_ns))
+	if (is_planned(call->job) && plan_room(&rank->plan, now_ns) < ret_action->ask_ns + exit_ns)
 		return 0;
 	return ret_action->ask_ns;
 }
@@ -331,18 +331,21 @@ static void meet_ring(struct job *job, struct call *calls)
 	}
 }
 
-static void ranks_start(struct job *job, struct forecast *forecasts, struct mpiwait_lane *lanes)
+static void ranks_start(struct job *job, struct forecast *forecasts, struct mpiwait_lane *lanes,
+                        struct mpiwait_header *nodes)
 {
 	job->random_state = 1234567;
 	for (int i = 0; i < job->ranks; i++) {
 		struct job_rank *rank = &job->rank[i];
 
-		*rank = (struct job_rank){.forecast = &forecasts[i], .lane = &lanes[i]};
+		*rank = (struct job_rank){.forecast = &forecasts[i], .lane = &lanes[i], .node = &nodes[i / JOB_NODE]};
+		rank->node->claimed++;
 		rank->forecast->ranks = (uint32_t)job->ranks;
 		rank->skew_ns = START_NS + SKEW_NS * job_normal(job);
 		rank->joins_ns = job->joins_ns ? job->joins_ns(job, i) : 0;
 		rank->ladder.rung[MPIWAIT_RUNG_NAP] = (struct ladder_latency){.timed = true, .exit_ns = 10000};
-		plan_start(&rank->plan, rank->forecast, rank->lane, JOB_SEED, JOB_SLOWDOWN, (uint64_t)rank->joins_ns);
+		plan_start(&rank->plan, rank->forecast, rank->lane, rank->node, JOB_SEED, JOB_SLOWDOWN,
+		           (uint64_t)rank->joins_ns);
 	}
 }
 
@@ -414,16 +417,17 @@ bool job_play(struct job *job)
 	struct call *calls = calloc(count, sizeof(*calls));
 	struct forecast *forecasts = calloc(count, sizeof(*forecasts)); /* little of it is ever touched */
 	struct mpiwait_lane *lanes = aligned_alloc(_Alignof(struct mpiwait_lane), count * sizeof(*lanes));
+	struct mpiwait_header *nodes = calloc(count / JOB_NODE + 1, sizeof(*nodes));
 	bool made;
 
 	job->rank = calloc(count, sizeof(*job->rank));
-	made = calls && forecasts && lanes && job->rank;
+	made = calls && forecasts && lanes && nodes && job->rank;
 	if (made) {
 		for (size_t i = 0; i < count; i++)
 			lanes[i] = (struct mpiwait_lane){0};
 		job->polled_ns = job->waited_ns = 0;
 		job->naps = 0;
-		ranks_start(job, forecasts, lanes);
+		ranks_start(job, forecasts, lanes, nodes);
 		job->random_state = JOB_SEED;
 		for (int step = 0; step < job->steps; step++)
 			step_play(job, calls, step);
@@ -431,6 +435,7 @@ bool job_play(struct job *job)
 	}
 	free(job->rank);
 	job->rank = NULL;
+	free(nodes);
 	free(lanes);
 	free(forecasts);
 	free(calls);

@@ -28,6 +28,7 @@
 #define JOB_SLOWDOWN 10000u    /* the accounts' allowance, in millionths */
 #define JOB_SEED     4711u     /* seed of the looks */
 #define JOB_DEEP_NS  200000u   /* shortest long sleep */
+#define JOB_NODE     16        /* number of ranks on a node */
 
 enum job_way { JOB_BARE, JOB_LADDER, JOB_TELLING, JOB_SILENT, JOB_WAYS };
 enum job_meeting { JOB_MAX, JOB_TREE, JOB_RING, JOB_MEETINGS };
@@ -69,6 +70,7 @@ extern const size_t job_pattern_count;
 struct job_rank {
 	struct forecast *forecast;
 	struct mpiwait_lane *lane;
+	struct mpiwait_header *node; /* shared by the ranks of its node */
 	struct plan plan;
 	struct ladder ladder;
 	double now_ns;   /* the rank's virtual time */

@@ -22,7 +22,7 @@ MAGIC = 0x315441545357504D
 WORDS_OFFSET, WORDS = 4096, 16384
 SLOTS_OFFSET = WORDS_OFFSET + 8 * WORDS
 LANES, RUNGS, CALLS = 8, 8, 256
-HEADER = struct.Struct("=Q6I32x")
+HEADER = struct.Struct("=Q6I16xQ8x")
 SIZES = struct.Struct("=64Q")
 SLOT = struct.Struct("=IIiiIIIIQQQ232xQII80x")
 PHASES = struct.Struct("=QI16i4x18Q")
@@ -71,6 +71,7 @@ def segment_make(slots: int = 64, **overrides: int) -> int:
         "slot_count": slots,
         "claimed": 0,
         "sizes_size": CALLS * SIZES.size,
+        "overslept_ns": 0,
         "size": sizes_offset(slots, slots),
     }
     fields.update(overrides)
@@ -199,7 +200,7 @@ def segment_read(fd: int) -> dict:
         slot["sites"] = sites_read(data[SITES_OFFSET:])
         slot["sizes"] = sizes_read(os.pread(fd, CALLS * SIZES.size, sizes_offset(header[4], index)), names)
         slots.append(slot)
-    return {"claimed": header[5], "slots": sorted(slots, key=lambda slot: slot["rank"])}
+    return {"claimed": header[5], "overslept_ns": header[7], "slots": sorted(slots, key=lambda slot: slot["rank"])}
 
 
 def main() -> int:

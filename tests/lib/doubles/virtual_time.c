@@ -13,6 +13,7 @@
  *     TIME_STEP=AT:LENGTH    CLOCK_REALTIME is set forward by LENGTH, or back if that is negative
  *     TIME_KILL=AT           the process gets SIGKILL
  *     TIME_SIGNAL=EVERY      the thread gets SIGALRM, which ends a nap
+ *     TIME_LATE=NUMBER:NS    the process's nap of that number, from 1 on, lasts NS longer
  *     TIME_ANSWERS=1         a request on a board (preload/contract/lease.h) is answered at once
  *     TIME_REAL=1            all calls reach the kernel, and are only counted
  *
@@ -58,6 +59,7 @@ static struct counts {
 static struct options {
 	bool real, answers;
 	uint64_t reading_ns, stop_at, stop_ns, taken_every, taken_ns, boot_ns, step_at, step_ns, kill_at, signal_every;
+	uint64_t late_nap, late_ns;
 } options;
 
 static __thread uint64_t now_ns __attribute__((tls_model("initial-exec")));
@@ -84,6 +86,7 @@ __attribute__((constructor)) static void options_read(void)
 	options.step_at = option_read("TIME_STEP", &options.step_ns);
 	options.kill_at = option_read("TIME_KILL", NULL);
 	options.signal_every = option_read("TIME_SIGNAL", NULL);
+	options.late_nap = option_read("TIME_LATE", &options.late_ns);
 	options.answers = option_read("TIME_ANSWERS", NULL);
 	options.real = option_read("TIME_REAL", NULL);
 }
@@ -227,14 +230,15 @@ EXPORT int usleep(useconds_t microseconds)
 static long nap(const long *a)
 {
 	uint64_t slack = (uint64_t)prctl(PR_GET_TIMERSLACK);
+	uint64_t late_ns =
+	        __atomic_add_fetch(&counts.naps, 1, __ATOMIC_RELAXED) == options.late_nap ? options.late_ns : 0;
 	long code = 0;
 
-	count(&counts.naps);
 	if (slack > counts.slack)
 		counts.slack = slack;
 	if (options.real)
 		code = kernel()(SYS_clock_nanosleep, a[0], a[1], a[2], a[3]);
-	else if (pass(ns_of((const struct timespec *)a[2]) + slack + WAKE_NS, true)) {
+	else if (pass(ns_of((const struct timespec *)a[2]) + slack + WAKE_NS + late_ns, true)) {
 		code = -1;
 		errno = EINTR;
 	}

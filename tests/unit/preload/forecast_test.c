@@ -4,6 +4,7 @@
  * allow for another one.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -652,22 +653,26 @@ static void test_many_ranks_give_back_less_and_begin_with_more(void)
 
 /* A call that is slept before and forwarded afterwards takes 10 us in any case. */
 /* The margin after a hundred naps that were in time. */
-static uint64_t margin_of_naps(uint32_t ranks, bool cheap)
+static uint64_t margin_of_naps(uint32_t ranks)
 {
 	uint64_t now_ns = SECOND;
 
 	forecast_reset(ranks);
 	for (int i = 0; i < 104; i++) {
 		now_ns += 2 * MS;
-		call_play(SITE, calls++, now_ns, MS, (struct forecast_seen){.slept = i > 4, .cheap = cheap});
+		call_play(SITE, calls++, now_ns, MS, (struct forecast_seen){.slept = i > 4});
 	}
 	return forecast.entry->margin_ns;
 }
 
-static void test_margins_are_narrower_where_naps_are_cheap(void)
+static void test_margins_of_more_ranks_narrow_more_slowly(void)
 {
-	CHECK(margin_of_naps(64, true) < margin_of_naps(64, false) - US);
-	CHECK(margin_of_naps(2, true) == margin_of_naps(2, false));
+	uint64_t few_ns = 20 * US + 10 * 2250, many_ns = 20 * US + 13 * 2250; /* at first */
+	double few = (double)margin_of_naps(1000) / (double)few_ns,
+	       many = (double)margin_of_naps(8000) / (double)many_ns;
+
+	CHECK(margin_of_naps(2) < margin_of_naps(16) && few < 1);
+	CHECK(fabs(many - few) < 1e-3); /* from 64 ranks on as slowly */
 }
 
 static void test_a_call_that_is_forwarded_late_is_told_by_its_own_time(void)
@@ -895,20 +900,6 @@ static void test_an_early_end_counts_over_several_periods(void)
 	CHECK(is_end(end_of(SITE, calls, now_ns + MS), now_ns + 5 * MS / 2));
 }
 
-static void test_the_latest_ends_alone_count_after_a_change(void)
-{
-	uint64_t now_ns = SECOND;
-
-	forecast_reset(3);
-	calls = 0;
-	for (int i = 0; i < 11; i++)
-		now_ns = step_play(now_ns, MS, i < 8 ? MS : 5 * MS, SEEN_LOOK);
-	CHECK(is_end(end_of(SITE, calls, now_ns + MS), now_ns + 2 * MS));
-	forecast_renew(forecast.entry);
-	CHECK(is_end(end_of(SITE, calls, now_ns + MS), now_ns + 6 * MS));
-	CHECK(forecast.entry->wait.count == FORECAST_KNOWN && forecast.entry->since.count == FORECAST_KNOWN);
-}
-
 static void test_a_period_is_looked_at_if_both_ends_are(void)
 {
 	struct forecast_seen other = {.look = LOOK + 1};
@@ -985,7 +976,7 @@ static void test_what_is_kept_has_a_limit(void)
 	account_reset();
 	CHECK(is_near((double)account_room(&account, late_ns), ACCOUNT_KEPT_NS, 1e-6));
 	account_settle(&account, late_ns);
-	account_charge(&account, (uint64_t)ACCOUNT_KEPT_NS / 2);
+	account_charge(&account, ACCOUNT_KEPT_NS / 2);
 	CHECK(account_room(&account, late_ns) > 0 && (double)account_room(&account, late_ns) <= ACCOUNT_KEPT_NS / 2);
 }
 
@@ -1401,16 +1392,20 @@ static void test_a_pause_among_many_ranks_is_no_look(void)
 	CHECK(account.paused && !account_doubts(&account, &periods));
 }
 
-static void test_a_try_is_cheap_while_it_has_lost_little(void)
+/* One that was held up counts for a quarter more, whenever it came. */
+static void test_the_first_look_is_cut_beside_its_median(void)
 {
-	struct account_periods periods = {0};
+	for (int held = 0; held < 5; held++) {
+		struct account_periods periods = {0};
 
-	account_reset();
-	look_play(&periods, 1e6);
-	slept_play(&periods, 1.1e6, 1);
-	CHECK(account_is_cheap(&account, account_now_ns));
-	slept_play(&periods, 1.1e6, 1);
-	CHECK(!account_is_cheap(&account, account_now_ns));
+		account_reset();
+		windows++;
+		for (int i = 0; i < 5; i++)
+			looked_play(&periods, i == held ? 9e6 : 1e6);
+		windows++;
+		looked_play(&periods, 1e6); /* the look is over */
+		EXPECT(is_near(periods.usual_ns, 1.05e6, 1e-6), "%f", periods.usual_ns);
+	}
 }
 
 /* Looks that vary by chance do not begin anew. */
@@ -1617,7 +1612,7 @@ static void test_a_try_after_a_pause_may_lose_little(void)
 	EXPECT(room_ns > 0 && room_ns <= ALLOWANCE_START_NS, "%f", room_ns);
 	CHECK((double)account_room(&account, account_now_ns + SECOND / 2) > room_ns + 2.5e6);
 	CHECK((double)account_room(&account, account_now_ns + SECOND / 2) < room_ns + 3.5e6);
-	account_charge(&account, (uint64_t)room_ns + US); /* what the clock charges is no loss of the try */
+	account_charge(&account, room_ns + 1e3); /* what the clock charges is no loss of the try */
 	CHECK(is_near((double)account_room(&account, account_now_ns), room_ns, 1e-6));
 	slept_play(&periods, 1.2e6, 2);
 	CHECK(!account.paused);
@@ -1664,6 +1659,35 @@ static void test_the_clock_charges_what_it_says(void)
 	account_charge(&account, 300 * US);
 	CHECK(account_room(&account, OPENED + SECOND / 10) == room_ns - 300 * US);
 	CHECK(account.more_ns == 0 && account.slept_ns == 0); /* it has measured nothing */
+}
+
+/* The other nodes' ranks are taken to oversleep as much. */
+static void test_an_oversleep_counts_for_each_node(void)
+{
+	struct account_periods periods = {0};
+	double tried_ns;
+
+	account_reset();
+	account.ranks = 64;
+	account_overslept(&account, MS, 16, OPENED);
+	CHECK(account.spent_ns == 4e6 && account.more_ns == 4e6);
+	account_overslept(&account, MS, 64, OPENED);
+	account_overslept(&account, MS, 100, OPENED); /* they were begun more than once */
+	CHECK(account.spent_ns == 6e6);
+	account_overslept(&account, MS, 0, OPENED);
+	CHECK(account.spent_ns == 70e6);
+	tried_ns = account.tried_ns;
+	CHECK(tried_ns == account.spent_ns && !account.paused); /* no loss of the try */
+
+	account_reset();
+	look_play(&periods, 1e6);
+	for (int i = 0; i < 100; i++) { /* two kinds of calls at once, each of which has the loss */
+		slept_play(&periods, 1e6, 1);
+		account_slept(&account, &periods, MS, 1, account_now_ns);
+	}
+	account.more_ns = 0;
+	account_overslept(&account, MS, 2, account_now_ns);
+	EXPECT(account.more_ns > 1.8e6 && account.more_ns < 2.2e6, "%f", account.more_ns);
 }
 
 /* Calls of two looks whose periods vary, and 200 others. */
@@ -1740,6 +1764,7 @@ static void test_the_record_tells_the_truth(void)
 
 static struct plan plan;
 static struct mpiwait_lane lane;
+static struct mpiwait_header node;
 
 /* What was seen of one wait. */
 static struct {
@@ -1760,8 +1785,9 @@ static void plan_reset(bool forecasts)
 {
 	memset(&wait, 0, sizeof(wait));
 	memset(&lane, 0, sizeof(lane));
+	node = (struct mpiwait_header){.claimed = 2};
 	forecast_reset(2);
-	plan_start(&plan, forecasts ? &forecast : NULL, &lane, SEED, SLOWDOWN, OPENED);
+	plan_start(&plan, forecasts ? &forecast : NULL, &lane, &node, SEED, SLOWDOWN, OPENED);
 }
 
 /* How long a nap may be: of a call whose periods are compared, as long as the account may keep, if it has any room. */
@@ -2024,6 +2050,51 @@ static void test_what_is_compared_is_charged_for_late_naps_alone(void)
 	CHECK(plan.account.spent_ns == 5e5); /* no more than was asked for */
 }
 
+/* Opens the next call of another rank of the node, whose plan has started before. Returns what it has spent. */
+static double other_spent(struct plan *other, uint64_t now_ns)
+{
+	plan_open(other, SITE, 1, true, now_ns, real_of(now_ns));
+	return other->account.spent_ns;
+}
+
+/* One rank of the node oversleeps: each rank is charged for it, once, and those that start later are not. */
+static void test_all_ranks_of_the_node_are_charged_for_an_oversleep(void)
+{
+	struct plan_nap nap = {.end = PLAN_BY_FORECAST, .alike = true};
+	static struct forecast others;
+	uint64_t woke_ns, cut_ns, told_ns;
+	struct mpiwait_lane lanes = {0};
+	struct plan other;
+
+	others.ranks = 2;
+	woke_ns = napped_play(true, nap, 500 * US, 4500 * US);
+	plan_start(&other, &others, &lanes, &node, SEED, SLOWDOWN, OPENED);
+	cut_ns = (uint64_t)(forecast.entry->periods.usual_ns / ACCOUNT_CUT);
+	plan_progress(&plan, woke_ns, woke_ns + US);
+	told_ns = node.overslept_ns;
+	CHECK(told_ns == 4 * MS - cut_ns && plan.account.spent_ns == (double)told_ns && lane.late_ns == told_ns);
+	plan_close(&plan, woke_ns + 2 * US);
+	CHECK(node.overslept_ns == told_ns);
+	CHECK(other.account.spent_ns == 0 && other_spent(&other, woke_ns) == (double)told_ns);
+	CHECK(other.account.more_ns == (double)told_ns);
+	CHECK(other_spent(&other, woke_ns + MS) == (double)told_ns);
+	plan_start(&other, &others, &lanes, &node, SEED, SLOWDOWN, OPENED);
+	CHECK(other_spent(&other, woke_ns + MS) == 0);
+}
+
+/* Where nothing is compared the clock charges the rank itself for the nap, but for what all are charged for. */
+static void test_an_oversleep_of_a_call_that_is_not_compared_is_told_from_100_us_on(void)
+{
+	struct plan_nap nap = {.end = PLAN_BY_LADDER, .alike = true};
+	uint64_t woke_ns = napped_play(false, nap, 90 * US, 190 * US);
+
+	plan_progress(&plan, woke_ns, woke_ns + US);
+	CHECK(node.overslept_ns == 0 && plan.account.spent_ns == 1.9e5);
+	woke_ns = napped_play(false, nap, 90 * US, 690 * US);
+	plan_progress(&plan, woke_ns, woke_ns + US);
+	CHECK(node.overslept_ns == 500 * US && plan.account.spent_ns == 6.9e5 && lane.late_ns == 690 * US);
+}
+
 /* What is known of exits after 100 naps of that kind, each of 500 us more than asked. */
 static uint64_t exit_after(struct plan_nap nap)
 {
@@ -2069,9 +2140,9 @@ static void test_no_nap_is_longer_than_it_may_be(void)
 	forecast.entry->periods.weight = ACCOUNT_KNOWN;
 	plan.account.ranks = 1000; /* makes no difference to a call that is compared */
 	plan.account.covered_ns = 0;
-	CHECK(plan_may(&plan, now_ns, 190 * US) && !plan_may(&plan, now_ns, 210 * US));
+	CHECK(plan_room(&plan, now_ns) >= 190 * US && plan_room(&plan, now_ns) < 210 * US);
 	plan.account.paused = true;
-	CHECK(plan_ask(&plan, now_ns, 0).advice != PLAN_NAP && !plan_may(&plan, now_ns, 1));
+	CHECK(plan_ask(&plan, now_ns, 0).advice != PLAN_NAP && plan_room(&plan, now_ns) < 1);
 }
 
 static void test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep(void)
@@ -2172,10 +2243,10 @@ static void test_a_rank_of_many_waits_longer_before_its_first_nap(void)
 	room_ns = account_room(&plan.account, now_ns);
 	plan.account.ranks = 1000;
 	CHECK(plan_ask(&plan, now_ns, 0).advice != PLAN_NAP);
-	CHECK(plan_may(&plan, now_ns, room_ns / 1100) && !plan_may(&plan, now_ns, room_ns / 900));
-	CHECK(!plan_may(&plan, now_ns + 20 * MS, 250 * US));
+	CHECK(plan_room(&plan, now_ns) >= room_ns / 1100 && plan_room(&plan, now_ns) < room_ns / 900);
+	CHECK(plan_room(&plan, now_ns + 20 * MS) < 250 * US);
 	now_ns += 30 * MS;
-	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_NAP && plan_may(&plan, now_ns, 250 * US));
+	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_NAP && plan_room(&plan, now_ns) >= 250 * US);
 	CHECK(plan_ask(&plan, now_ns, 0).ask_ns < 350 * US);
 }
 
@@ -2371,7 +2442,7 @@ static void forecasts_test(void)
 	test_a_wait_that_began_late_teaches_no_end();
 	test_the_margin_follows_late_ends();
 	test_many_ranks_give_back_less_and_begin_with_more();
-	test_margins_are_narrower_where_naps_are_cheap();
+	test_margins_of_more_ranks_narrow_more_slowly();
 	test_a_call_that_is_forwarded_late_is_told_by_its_own_time();
 	test_the_margin_of_a_call_that_is_forwarded_late_waits_for_periods();
 	test_exits_are_learned_by_class();
@@ -2384,7 +2455,6 @@ static void forecasts_test(void)
 	test_shorter_work_is_followed_by_one_wait_without_a_nap();
 	test_work_that_is_shorter_by_little_is_none();
 	test_an_early_end_counts_over_several_periods();
-	test_the_latest_ends_alone_count_after_a_change();
 	test_a_period_is_looked_at_if_both_ends_are();
 }
 
@@ -2412,7 +2482,7 @@ static void accounts_test(void)
 	test_a_loss_within_its_error_is_measured_anew();
 	test_a_pause_among_many_ranks_is_no_look();
 	test_time_without_room_is_not_charged();
-	test_a_try_is_cheap_while_it_has_lost_little();
+	test_the_first_look_is_cut_beside_its_median();
 	test_looks_of_the_same_periods_are_averaged();
 	test_kinds_of_calls_are_counted_outside_of_pauses();
 	test_what_several_kinds_of_calls_measure_counts_once();
@@ -2425,6 +2495,7 @@ static void accounts_test(void)
 	test_one_held_up_step_ends_no_try();
 	test_more_than_is_allowed_ends_all_naps();
 	test_the_clock_charges_what_it_says();
+	test_an_oversleep_counts_for_each_node();
 	test_an_error_forgives_and_fades();
 	test_the_record_tells_the_truth();
 }
@@ -2438,6 +2509,8 @@ static void plans_test(void)
 	test_two_late_waits_are_followed_by_two_without_a_nap();
 	test_what_is_not_compared_is_charged_by_the_clock();
 	test_what_is_compared_is_charged_for_late_naps_alone();
+	test_all_ranks_of_the_node_are_charged_for_an_oversleep();
+	test_an_oversleep_of_a_call_that_is_not_compared_is_told_from_100_us_on();
 	test_naps_that_tell_nothing_of_exits_teach_none();
 	test_no_nap_is_longer_than_it_may_be();
 	test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep();

@@ -44,6 +44,7 @@ static struct {
 } model;
 
 static struct mpiwait_slot slot;
+static struct mpiwait_header node;
 static struct forecast forecast; /* of the one lane */
 static uintptr_t frame[3], caller;
 static uint64_t poll_ns = POLL_NS; /* more in the tests of long waits */
@@ -186,6 +187,7 @@ static void rank_begin(uint32_t rungs, bool shared)
 	caller = 1;
 	model.now_ns = process.opened_ns = NS_PER_S;
 	process.slot = &slot;
+	process.node = &node;
 	process.burst = 1;
 	process.pstate_after_ns = UINT64_MAX;
 	process.forecasts = &forecast;

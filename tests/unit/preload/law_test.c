@@ -78,6 +78,7 @@ static struct {
 } model;
 
 static struct mpiwait_slot slot;
+static struct mpiwait_header node;
 static struct forecast forecast; /* of the one lane */
 static uintptr_t frame[3];       /* of the caller, as wait_caller reads it: [1] is where it is */
 static uint64_t random_state = 4711;
@@ -500,6 +501,7 @@ int main(int argc, char **argv)
 	struct error error = {""};
 
 	process.slot = &slot;
+	process.node = &node;
 	process.burst = 1;
 	process.pstate_after_ns = UINT64_MAX;
 	policy_load("", MPIWAIT_POLICIES, NULL, &set, &error);

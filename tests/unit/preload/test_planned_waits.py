@@ -71,6 +71,20 @@ def test_a_process_that_is_stopped_learns_nothing_from_that(at_ms: int):
     assert sum(thread["asleep_ns"].values()) <= call["wait_ns"]
 
 
+def test_an_oversleep_is_told_to_all_ranks_of_the_node():
+    """One nap ends 4 ms late, which is more than the account has left: its rank sleeps no more. What was told before
+    it started is no matter of its own."""
+    done, segment = run([DRIVER, "alike"], ACCOUNT, virtual=True, segment={"overslept_ns": 10**9}, TIME_LATE="30:4000000")
+    assert done.returncode == 0, done.stderr
+    thread = segment["slots"][0]["lane"][0]
+    told_ns = segment["overslept_ns"] - 10**9
+    assert 3.6e6 < told_ns < 4e6 and thread["late_ns"] == pytest.approx(told_ns, abs=10_000)
+    assert 30 <= thread["naps"]["nap"] <= 32
+    undisturbed, segment = run([DRIVER, "alike"], ACCOUNT, virtual=True)
+    assert undisturbed.returncode == 0 and segment["overslept_ns"] == 0
+    assert segment["slots"][0]["lane"][0]["naps"]["nap"] > 60
+
+
 def test_a_call_left_by_longjmp_is_over():
     seen, slot = play([DRIVER, "longjmp"])
     calls = slot["lane"][0]["calls"]
