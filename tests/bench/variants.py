@@ -7,16 +7,18 @@ import functools
 import os
 import re
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.bench.engine import Failure
+from tests.lib import launches
 from tests.lib.libraries import BUILD, HOOKED, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
 from tests.soak.mpi_matrix.plan import policies
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILT = BUILD / "tests/bench/programs"
 TIMEOUT_S = 60
+SEGMENT_SLOTS = 64
 CARRIED = ROOT / "carried.json"
 """Written by tests/bench/carry into a directory with all that is needed: nothing is built or installed there."""
 BARE = "no library"
@@ -132,9 +134,12 @@ def rank_words(variant: Variant, prefix: tuple[str, ...] = ()) -> list[str]:
 
 def launch(mpi: Mpi, variant: Variant, ranks: int, command: list[str], options: tuple[str, ...] = (),
            prefix: tuple[str, ...] = (), timeout_s: float = TIMEOUT_S) -> str:
-    """Launches a variant; returns its output. options: further ones of the launcher. prefix: words before each rank."""
-    words = [*mpi.launcher(), *options, *variant.options, "-n", str(ranks), *rank_words(variant, prefix), *command]
-    status, output, errors = execute(words, environment_of(mpi), timeout_s)
+    """Launches a variant with a segment, as a step has one; returns its output. options: further ones of the launcher.
+    prefix: words before each rank."""
+    with launches.segment(max(SEGMENT_SLOTS, ranks)) as made:
+        told = replace(variant, variables=launches.configured(variant.variables, made))
+        words = [*mpi.launcher(), *options, *variant.options, "-n", str(ranks), *rank_words(told, prefix), *command]
+        status, output, errors = execute(words, environment_of(mpi), timeout_s)
     if status != 0:
         said = " | ".join(errors.strip().splitlines()[-3:])[:400]
         raise Failure(f"{'hung' if status is None else f'exit status {status}'}: {said}")

@@ -62,7 +62,6 @@ CG_ITERATIONS = 60000  # iterations of all ranks: each sends to all others
 HPCC_SIZE = 2100  # size for one rank; the memory of a rank stays the same
 SITES = 2000  # sites of an alignment, for one rank
 LIQUID, LIQUID_STEPS = "liquid.in", 1500  # steps for one rank: the number of atoms stays the same
-SEGMENT_SLOTS = 64
 
 
 def rank_counts(plan: Plan, cores: int, cpus: int) -> list[int]:
@@ -97,10 +96,8 @@ def sample_read(output: str, point: dict[str, Any]) -> list[Sample]:
 def play(mpi: Mpi, variant: Variant, point: dict[str, Any]) -> list[Sample]:
     step_us = f"{1000 * point['step_ms']:g}"
     command = [str(variants.program(mpi, "meet")), point["pattern"], step_us, str(point["steps"])]
-    with launches.segment(max(SEGMENT_SLOTS, point["ranks"])) as made:
-        told = Variant(variant.name, variant.options, launches.configured(variant.variables, made))
-        output = variants.launch(mpi, told, point["ranks"], command, binding.options_of(mpi), bound(point["ranks"]),
-                                 timeout_s=60 + 10 * steps_s(point))
+    output = variants.launch(mpi, variant, point["ranks"], command, binding.options_of(mpi), bound(point["ranks"]),
+                             timeout_s=60 + 10 * steps_s(point))
     return sample_read(output, point)
 
 
@@ -147,7 +144,7 @@ def code_prepare(code: codes.Code, folder: Path, ranks: int) -> None:
 
 
 def code_play(mpi: Mpi, code: codes.Code, words: tuple[str, ...], variant: Variant, ranks: int) -> list[Sample]:
-    slots = max(SEGMENT_SLOTS, ranks)
+    slots = max(variants.SEGMENT_SLOTS, ranks)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as name, launches.segment(slots) as made:
         folder = Path(name)
         code_prepare(code, folder, ranks)
