@@ -341,7 +341,7 @@ static void ranks_start(struct job *job, struct forecast *forecasts, struct mpiw
 		*rank = (struct job_rank){.forecast = &forecasts[i], .lane = &lanes[i], .node = &nodes[i / JOB_NODE]};
 		rank->node->claimed++;
 		rank->forecast->ranks = (uint32_t)job->ranks;
-		rank->skew_ns = START_NS + SKEW_NS * job_normal(job);
+		rank->skew_ns = i % JOB_NODE == 0 ? START_NS + SKEW_NS * job_normal(job) : job->rank[i - 1].skew_ns;
 		rank->joins_ns = job->joins_ns ? job->joins_ns(job, i) : 0;
 		rank->ladder.rung[MPIWAIT_RUNG_NAP] = (struct ladder_latency){.timed = true, .exit_ns = 10000};
 		plan_start(&rank->plan, rank->forecast, rank->lane, rank->node, JOB_SEED, JOB_SLOWDOWN,

@@ -5,7 +5,8 @@
  *
  * A pattern tells how much each rank computes in a step. A meeting tells which rank waits for which: "max" ends for all
  * ranks when the last one has come; "tree" reduces and broadcasts along a binary tree, in which each rank passes on
- * what it has noticed; "ring" waits for two neighbours. A message takes 1.5 us. The nodes' clocks differ by 200 us.
+ * what it has noticed; "ring" waits for two neighbours. A message takes 1.5 us. A node has JOB_NODE ranks; the nodes'
+ * clocks differ by 200 us.
  *
  * The machine may hold up a rank while it computes, as a hypervisor or a daemon does, whether ranks sleep or not.
  *
