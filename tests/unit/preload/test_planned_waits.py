@@ -74,7 +74,8 @@ def test_a_process_that_is_stopped_learns_nothing_from_that(at_ms: int):
 def test_an_oversleep_is_told_to_all_ranks_of_the_node():
     """One nap ends 4 ms late, which is more than the account has left: its rank sleeps no more. What was told before
     it started is no matter of its own."""
-    done, segment = run([DRIVER, "alike"], ACCOUNT, virtual=True, segment={"overslept_ns": 10**9}, TIME_LATE="30:4000000")
+    done, segment = run([DRIVER, "alike"], ACCOUNT, virtual=True, segment={"overslept_ns": 10**9},
+                        TIME_LATE="30:4000000")
     assert done.returncode == 0, done.stderr
     thread = segment["slots"][0]["lane"][0]
     told_ns = segment["overslept_ns"] - 10**9
