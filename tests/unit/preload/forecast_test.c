@@ -2082,6 +2082,20 @@ static void test_all_ranks_of_the_node_are_charged_for_an_oversleep(void)
 	CHECK(other_spent(&other, woke_ns + MS) == 0);
 }
 
+/* Others may oversleep for longer than this rank has compared its periods. */
+static void test_no_more_is_told_than_was_compared(void)
+{
+	uint32_t number;
+	uint64_t now_ns = known_open(MS, &number);
+
+	plan_close(&plan, now_ns + MS);
+	CHECK(lane.cost_slept_ns > 0 && lane.cost_more_ns < (int64_t)lane.cost_slept_ns);
+	plan.account.more_ns = 1e15;
+	plan_open(&plan, SITE, ++number, true, now_ns + 2 * MS, real_of(now_ns + 2 * MS));
+	plan_close(&plan, now_ns + 3 * MS);
+	CHECK(lane.cost_slept_ns > 0 && lane.cost_more_ns == (int64_t)lane.cost_slept_ns);
+}
+
 /* Where nothing is compared the clock charges the rank itself for the nap, but for what all are charged for. */
 static void test_an_oversleep_of_a_call_that_is_not_compared_is_told_from_100_us_on(void)
 {
@@ -2511,6 +2525,7 @@ static void plans_test(void)
 	test_what_is_compared_is_charged_for_late_naps_alone();
 	test_all_ranks_of_the_node_are_charged_for_an_oversleep();
 	test_an_oversleep_of_a_call_that_is_not_compared_is_told_from_100_us_on();
+	test_no_more_is_told_than_was_compared();
 	test_naps_that_tell_nothing_of_exits_teach_none();
 	test_no_nap_is_longer_than_it_may_be();
 	test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep();
