@@ -42,9 +42,7 @@ const struct mpiwait_slot *segment_view_slot(const struct segment_view *view, ui
 const struct mpiwait_sizes *segment_view_sizes(const struct segment_view *view, uint32_t index);
 void segment_unmap(const void *part, size_t size);
 
-/*
- * Returns the header of the segment that the slot lies in, or a private one. Keeps errno. The mapping is permanent.
- */
+/* Returns the header of the segment that the slot lies in, or a private one. Keeps errno. The mapping is permanent. */
 struct mpiwait_header *segment_header(const struct config *config, const struct mpiwait_slot *slot);
 
 /* Returns the private header: its rank is alone on its node. */

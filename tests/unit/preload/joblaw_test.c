@@ -16,9 +16,10 @@
  *  - at the end, the loss that the records tell is at most as much, with twice its error;
  *  - the true loss, against the job that polls, is at most twice (slowdown * T + start). Where one sleep in 100 ends 4
  *    ms late, the longest oversleep is added, twice if the job has several nodes: the ranks of a node know of an
- *    oversleep when it is over, and the other nodes' ranks do not. In the scene "long in looks" the true loss is told
- *    and not judged: the program itself works longer in looks, which hides what sleeping costs. The law does not cover
- *    that.
+ *    oversleep when it is over, and the other nodes' ranks do not. Nothing is added in a job of two ranks, but in the
+ *    scenes "rotating", "wandering", "drifting", "periodic", "coin" and "exponential", and where the machine holds up
+ *    ranks. In the scene "long in looks" the true loss is told and not judged: the program itself works longer in
+ *    looks, which hides what sleeping costs. The law does not cover that;
  *  - a scene that has a `most_cpu` is slept through: without that, a library that never sleeps would pass.
  */
 #include <math.h>
@@ -245,9 +246,9 @@ static struct {
 } found;
 
 /*
- * What an account may be charged at once: a call's period, cut at a quarter beside the usual one; what the ranks of its
- * node have overslept since the account had something left, once for each node; and, by a look that differs from the
- * one before, as much as the cut for each call between them.
+ * Returns the most that an account may be charged at once: a call's period, cut at a quarter beside the usual one; what
+ * the ranks of its node have overslept since the account had something left, once for each node; and, by a look that
+ * differs from the one before, as much as the cut for each call between them.
  */
 static double charge_ns(const struct job *job, const struct job_rank *rank, struct known *known)
 {
@@ -302,12 +303,24 @@ static bool is_judged(const struct job *job)
 	return job->pattern->work != work_long_looks;
 }
 
-/* The most that the job may lose. An oversleep of some milliseconds is charged once it is over. */
+/* Whether an oversleep alone may be longer than what the job may lose (the head of this file). */
+static bool may_oversleep(const struct job *job)
+{
+	static const char *const changing_scenes[] = {"rotating", "wandering", "drifting",
+	                                              "periodic", "coin",      "exponential"};
+	bool changing = job->holds.per_s > 0;
+
+	for (size_t i = 0; i < sizeof(changing_scenes) / sizeof(changing_scenes[0]); i++)
+		changing |= strcmp(job->pattern->word, changing_scenes[i]) == 0;
+	return job->exits.tail_us >= OVERSLEEP_US && (job->ranks > 2 || changing);
+}
+
+/* Returns the most that the job may lose. An oversleep of some milliseconds is charged once it is over. */
 static double true_most_ns(const struct job *job)
 {
 	double first_ns = (job->ranks > JOB_NODE ? 2 : 1) * found.overslept_ns;
 
-	return 2 * allowed_ns(job->lasted_ns) + (job->exits.tail_us >= OVERSLEEP_US ? first_ns : 0);
+	return 2 * allowed_ns(job->lasted_ns) + (may_oversleep(job) ? first_ns : 0);
 }
 
 /* The law of one job that was played, against the same that polls. */
