@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -138,11 +139,28 @@ def plan_of(short: bool) -> Plan:
 
 
 def test_the_emulator_plays_what_is_selected() -> None:
-    assert job.GOOD.words == ("5", "12", "0") and str(job.TAIL) == "5/12, late tail"
+    assert job.GOOD.words == ("5", "12", "0", "0", "0", "0") and str(job.TAIL) == "5/12, late tail"
     cells = job.cells(plan_of(short=True))
     assert [cell.group for cell in cells[::3]] == ["50 ranks, 5/12", "50 ranks, 16/36", "50 ranks, 5/12, late tail"]
     largest = [cell for cell in job.cells(plan_of(short=False)) if cell.group.startswith("10000")]
     assert {cell.variant for cell in largest} == set(job.WAYS[1:])
+
+
+def test_each_round_of_an_emulated_job_is_another_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def run(words: list[Any], **_: Any) -> subprocess.CompletedProcess[str]:
+        ran.append(words[9])
+        return subprocess.CompletedProcess(words, 0, JOB.replace("29 ", f"{20 + int(words[9])} "), "")
+
+    monkeypatch.setattr(job.subprocess, "run", run)
+    job.started.cache_clear()
+    telling, silent = (cell for cell in job.cells(plan_of(short=False)) if cell.group == "10000 ranks, 16/36")
+    for draw in range(3):
+        played = [cell.play() for cell in (telling, silent)]
+        assert played == [job.lines_read(JOB.replace("29 ", f"{20 + draw} "))[way] for way in job.WAYS[1:]]
+    assert {"0", "1", "2"} <= set(ran) <= set("01234") and len(set(ran)) == len(ran)
+    job.started.cache_clear()
 
 
 def test_each_has_a_section_of_its_own_that_others_leave_alone(tmp_path: Path) -> None:
@@ -162,6 +180,7 @@ def test_each_has_a_section_of_its_own_that_others_leave_alone(tmp_path: Path) -
     assert "0.5 % of the CPU time stolen meanwhile, load before 0" in text
     assert "| the slow rank rotates, tree | 6.58, 74 | 0.39 (0.41), 29 | 0.09 (0.12), 31 |" in text
     assert "| half of the ranks 50 % slower, ring | – | 0.30 (0.25), 37 | 0.05 (0.11), 43 |" in text
+    assert "No draw with forecasts was longer by more than 1.00 %." in text
     assert "old" not in readme.read_text() and "`nap`'s forecasts meet " in readme.read_text()
     other = document.make("calls", "Others", measured(), [targets.at_most("one", 5, 10, "ms")], False, 1, 0, [0, 0, 0])
     publish.write([other], tmp_path, tmp_path, readme)

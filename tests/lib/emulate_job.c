@@ -42,10 +42,10 @@ double job_normal(struct job *job)
 	return sqrt(-2 * log(job_unit(job))) * cos(TURN * job_unit(job));
 }
 
-/* Returns a step's seed. Seeds of neighbouring steps have nothing in common. */
-static uint64_t step_seed(int step)
+/* Returns a step's seed. Seeds of neighbouring steps have nothing in common, nor have those of two draws. */
+static uint64_t step_seed(const struct job *job, int step)
 {
-	uint64_t hash = (uint64_t)(step + 1) * MIX;
+	uint64_t hash = ((uint64_t)job->draw << 32 | (uint64_t)(step + 1)) * MIX;
 
 	hash = (hash ^ hash >> 32) * MIX;
 	return (hash ^ hash >> 29) | 1;
@@ -76,7 +76,7 @@ static double work_rotating(struct job *job, int rank, int step)
 
 static double work_wandering(struct job *job, int rank, int step)
 {
-	return slow_work(job, rank == (int)((step_seed(step) >> 32) % (uint64_t)job->ranks));
+	return slow_work(job, rank == (int)((step_seed(job, step) >> 32) % (uint64_t)job->ranks));
 }
 
 static double work_half(struct job *job, int rank, int step)
@@ -334,7 +334,7 @@ static void meet_ring(struct job *job, struct call *calls)
 static void ranks_start(struct job *job, struct forecast *forecasts, struct mpiwait_lane *lanes,
                         struct mpiwait_header *nodes)
 {
-	job->random_state = 1234567;
+	job->random_state = 1234567 + job->draw;
 	for (int i = 0; i < job->ranks; i++) {
 		struct job_rank *rank = &job->rank[i];
 
@@ -344,7 +344,7 @@ static void ranks_start(struct job *job, struct forecast *forecasts, struct mpiw
 		rank->skew_ns = i % JOB_NODE == 0 ? START_NS + SKEW_NS * job_normal(job) : job->rank[i - 1].skew_ns;
 		rank->joins_ns = job->joins_ns ? job->joins_ns(job, i) : 0;
 		rank->ladder.rung[MPIWAIT_RUNG_NAP] = (struct ladder_latency){.timed = true, .exit_ns = 10000};
-		plan_start(&rank->plan, rank->forecast, rank->lane, rank->node, JOB_SEED, JOB_SLOWDOWN,
+		plan_start(&rank->plan, rank->forecast, rank->lane, rank->node, JOB_SEED + job->draw, JOB_SLOWDOWN,
 		           (uint64_t)rank->joins_ns);
 	}
 }
@@ -381,7 +381,7 @@ static void step_play(struct job *job, struct call *calls, int step)
 	double cold_ns = cold_play(job);
 	uint64_t kept = job->random_state;
 
-	job->random_state = step_seed(step); /* the same work, whatever the naps drew */
+	job->random_state = step_seed(job, step); /* the same work, whatever the naps drew */
 	for (int i = 0; i < job->ranks; i++) {
 		double work_ns = JOB_WORK_NS * job->pattern->work(job, i, step);
 
@@ -428,7 +428,7 @@ bool job_play(struct job *job)
 		job->polled_ns = job->waited_ns = 0;
 		job->naps = 0;
 		ranks_start(job, forecasts, lanes, nodes);
-		job->random_state = JOB_SEED;
+		job->random_state = JOB_SEED + job->draw;
 		for (int step = 0; step < job->steps; step++)
 			step_play(job, calls, step);
 		result_sum(job);

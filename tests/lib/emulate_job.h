@@ -14,7 +14,7 @@
  * plans each wait, in a runtime that reports progress. JOB_SILENT does so in a runtime that reports none: there a
  * collective is one wait, even if the rank passes data on in between.
  *
- * The same pattern computes the same work whatever the way, the meeting and the exits are.
+ * The same pattern and draw compute the same work whatever the way, the meeting and the exits are.
  */
 #pragma once
 
@@ -27,7 +27,7 @@
 
 #define JOB_WORK_NS  1000000.0 /* length of a pattern's work of 1 */
 #define JOB_SLOWDOWN 10000u    /* the accounts' allowance, in millionths */
-#define JOB_SEED     4711u     /* seed of the looks */
+#define JOB_SEED     4711u     /* seed of the looks, beside the job's draw */
 #define JOB_DEEP_NS  200000u   /* shortest long sleep */
 #define JOB_NODE     16        /* number of ranks on a node */
 
@@ -85,6 +85,7 @@ struct job_rank {
 struct job {
 	/* The caller sets these, and clears the others. */
 	int ranks, steps;
+	unsigned draw; /* jobs with another number have other work, exits and looks by chance */
 	const struct job_pattern *pattern;
 	enum job_meeting meeting;
 	enum job_way way;

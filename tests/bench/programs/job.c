@@ -2,13 +2,14 @@
  * Tells by how much a job is longer, not a rank. Plays the jobs of tests/lib/emulate_job.h. Times are virtual: results
  * do not depend on the machine.
  *
- *     job [RANKS [STEPS [EXIT_US [EXIT99_US [TAIL [DEEP_US [HOLDS [COLD_US]]]]]]]] [NAME...]
+ *     job [RANKS [STEPS [EXIT_US [EXIT99_US [TAIL [DEEP_US [HOLDS [COLD_US [DRAW]]]]]]]]] [NAME...]
  *
  * RANKS ranks (1000) play STEPS steps (400) of 1 ms each. A sleep ends later than asked by a lognormal time with the
  * median EXIT_US (5) and the 99th percentile EXIT99_US (12). One sleep in TAIL ends 200 us later than that in the mean
  * (0: none). One in 16 sleeps of 200 us or more ends DEEP_US later in the mean (0). The machine holds up a computing
  * rank HOLDS times a second, for 80 us in the mean, one hold-up in 16 for 1.6 ms (0). A step after naps is COLD_US
- * longer for all ranks (0). The names select patterns, meetings and ways; a kind without a name is played whole:
+ * longer for all ranks (0). Another DRAW (0) has other work, exits and looks by chance. The names select patterns,
+ * meetings and ways; a kind without a name is played whole:
  *
  *     always late rotating wandering half drifting periodic even uneven heavy      which rank is slow, how work varies
  *     grows shrinks                                                           steps of 1 ms, then 5 ms; the reverse
@@ -27,7 +28,7 @@
 
 #include "tests/lib/emulate_job.h"
 
-#define NUMBERS 8
+#define NUMBERS 9
 #define HOLD_US 80
 #define TAIL_US 200
 
@@ -122,7 +123,7 @@ static int numbers_read(char **words, double *numbers)
 
 int main(int argc, char **argv)
 {
-	double numbers[NUMBERS] = {1000, 400, 5, 12, 0, 0, 0, 0};
+	double numbers[NUMBERS] = {1000, 400, 5, 12, 0, 0, 0, 0, 0};
 	struct selection selection = {0};
 	struct job job = {0};
 
@@ -137,6 +138,7 @@ int main(int argc, char **argv)
 	job.exits = (struct job_exits){numbers[2], numbers[3], numbers[4], TAIL_US, numbers[5]};
 	job.holds = (struct job_holds){numbers[6], HOLD_US};
 	job.cold_us = numbers[7];
+	job.draw = (unsigned)numbers[8];
 	if (job.ranks < 1 || job.steps < 1 || numbers[2] <= 0 || numbers[3] <= numbers[2]) {
 		fprintf(stderr, "job: RANKS and STEPS are 1 at least, EXIT_US more than 0 and less than EXIT99_US\n");
 		return 2;
