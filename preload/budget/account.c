@@ -3,6 +3,8 @@
  */
 #include "preload/budget/account.h"
 
+#include "preload/contract/looks.h"
+
 #define CHANGED    9.0      /* squared number of standard errors by which a look must differ to begin anew */
 #define MEMORY     32.0     /* periods that the mean remembers; looks over which the error fades */
 #define TRY_NS     400000.0 /* loss that a try may make, beside its share */
@@ -15,14 +17,10 @@ static double limit(double value, double most)
 	return value > most ? most : value < -most ? -most : value;
 }
 
-/* Returns the square root, or 0 of a number that is not positive. Newton's method: libm is not linked. */
+/* Returns the square root, or 0 of a number that is not positive. One instruction: libm is not linked. */
 static double root(double square)
 {
-	double guess = square > 1 ? square : 1;
-
-	for (int i = 0; i < 64 && guess * guess > square * 1.001; i++)
-		guess = (guess + square / guess) / 2;
-	return square > 0 ? guess : 0;
+	return square > 0 ? __builtin_sqrt(square) : 0;
 }
 
 void account_open(struct account *account, uint64_t now_ns, uint64_t ppm, uint32_t ranks)
@@ -106,10 +104,9 @@ static void check(struct account *account, const struct account_periods *periods
 
 	if (account->paused || !(failed || account_strayed(account, periods)))
 		return;
-	if (account->pause == 0)
-		account->pause = 1;
-	else if (failed && account->pause < PAUSE_MOST)
+	if (failed && account->pause < PAUSE_MOST)
 		account->pause *= pause_growth(account, now_ns);
+	account->pause += account->pause == 0;
 	account->paused = true;
 	account->unsure = account->ranks <= 2 && lost(account) < 2 * root(account->variance);
 	account->paused_ns = now_ns;
@@ -184,8 +181,7 @@ static void look_learn(struct account *account, struct account_periods *periods,
 		periods->variance += (variance - periods->variance) * (count - 1) / weight;
 		periods->weight = (float)weight;
 	}
-	shift_ns = (periods->usual_ns - before_ns) / 2 * periods->slept;
-	shift_ns = limit(shift_ns, periods->charged_ns < 0 ? -periods->charged_ns : periods->charged_ns);
+	shift_ns = limit((periods->usual_ns - before_ns) / 2 * periods->slept, __builtin_fabs(periods->charged_ns));
 	account->windows += account->latest != periods->window;
 	account->latest = periods->window;
 	correct(account, periods, shift_ns, many);
@@ -230,21 +226,27 @@ static void resume(struct account *account, uint64_t now_ns)
 bool account_relearned(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns)
 {
 	double cut_ns = periods->usual_ns / ACCOUNT_CUT, more_ns, variance;
+	bool changed = false;
 
 	account_looked(account, periods, UINT64_MAX, period_ns, now_ns);
-	if (!account_strayed(account, periods) || periods->count < ACCOUNT_SAMPLES / 2)
-		return false;
 	more_ns = look_mean(periods, periods->usual_ns, &variance) - periods->usual_ns;
-	if (more_ns * more_ns < 0.99 * cut_ns * cut_ns) { /* not all are cut to one side */
+	if (account_strayed(account, periods) && periods->count >= ACCOUNT_SAMPLES / 2) {
+		changed = more_ns * more_ns >= 0.99 * cut_ns * cut_ns; /* all are cut to one side */
 		periods->strayed = 0;
-		periods->count = account->unsure ? periods->count : 0;
-		return false;
+		if (changed) {
+			begin_anew(periods);
+			correct(account, periods, periods->streak_ns, kinds_at_once(account, now_ns));
+		} else if (!account->unsure)
+			periods->count = 0;
+	} else if (account->unsure && periods->slept > 0 && periods->count == ACCOUNT_SAMPLES) {
+		account->unsure = false;
+		changed = 2 * more_ns * periods->slept >= periods->charged_ns; /* half of it is the program's */
 	}
-	begin_anew(periods);
-	correct(account, periods, periods->streak_ns, kinds_at_once(account, now_ns));
-	account->pause /= 4;
-	resume(account, now_ns);
-	return true;
+	if (changed) {
+		account->pause /= 4;
+		resume(account, now_ns);
+	}
+	return changed;
 }
 
 void account_change(struct account *account, uint64_t now_ns)
@@ -264,10 +266,10 @@ void account_renew(struct account *account, struct account_periods *periods, uin
 }
 
 void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
-                   uint64_t now_ns)
+                   uint64_t window_ns, uint64_t now_ns)
 {
 	double usual_ns, cut_ns, beyond_ns, more_ns, variance, shared;
-	bool awake = account->paused || (account->ranks <= 2 && account_room(account, now_ns) == 0), streak;
+	bool awake = account->paused || account_room(account, now_ns) == 0, streak;
 	int32_t side;
 
 	if (!account->paused)
@@ -277,8 +279,8 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	usual_ns = periods->usual_ns * many;
 	cut_ns = (account->ranks <= 2 ? periods->usual_ns : usual_ns) / ACCOUNT_CUT;
 	beyond_ns = (double)passed_ns - usual_ns;
-	more_ns = limit(beyond_ns, cut_ns);
-	side = (beyond_ns > more_ns) - (beyond_ns < more_ns);
+	more_ns = limit(beyond_ns, cut_ns) * looks_seen_part((double)passed_ns, usual_ns, (double)window_ns);
+	side = (beyond_ns > cut_ns) - (beyond_ns < -cut_ns);
 	streak = periods->strayed * side > 0;
 	periods->strayed = streak ? periods->strayed + side : side;
 	periods->streak_ns = (streak ? periods->streak_ns : 0) + (awake ? 0 : more_ns);

@@ -153,11 +153,6 @@ static struct forecast_entry *entry_make(struct forecast *forecast)
 	return oldest;
 }
 
-bool forecast_doubts(const struct forecast *forecast)
-{
-	return forecast->entry && (forecast->entry->late >= 2 || forecast->shorter);
-}
-
 /* The shortest kept end, and the two longest. */
 struct range {
 	uint32_t least, second, most;

@@ -71,8 +71,7 @@ static void rung_put_on_probation(struct ladder_latency *latency, const struct l
 {
 	latency->back_ns = latency->retry_ns = 0;
 	latency->strikes = STRIKES_OUT / 2;
-	if (latency->benches < BENCH_DOUBLINGS)
-		latency->benches++;
+	latency->benches += latency->benches < BENCH_DOUBLINGS;
 	if (latency->exit_ns > policy->max_ns / 4)
 		latency->exit_ns = policy->max_ns / 4;
 }
@@ -107,23 +106,15 @@ static bool rung_try_fit(struct ladder_latency *latency, const struct ladder_pol
 }
 
 /*
- * Chooses the deepest rung that the message ends. A capped call never gets here: it holds something that others wait
- * for.
+ * Returns true if the rung that the message ends serves now. Puts it on probation if its bench is over. A capped call
+ * never gets here: it holds something that others wait for.
  */
-static bool woken_choose(struct ladder *ladder, const struct ladder_policy *policy, const struct ladder_moment *moment,
-                         struct ladder_action *ret_action)
+static bool event_try(struct ladder *ladder, const struct ladder_policy *policy, const struct ladder_moment *moment)
 {
-	for (int i = (int)MPIWAIT_RUNG_COUNT - 1; i > (int)MPIWAIT_RUNG_YIELD; i--) {
-		struct ladder_latency *latency = &ladder->rung[i];
+	struct ladder_latency *event = &ladder->rung[MPIWAIT_RUNG_EVENT];
 
-		if (!latency->woken || !(policy->rungs & (1u << i)) || moment->waited_ns < policy->spin_ns ||
-		    moment->waited_ns < latency->exit_ns || !rung_try_return(latency, policy, moment->now_ns))
-			continue;
-		*ret_action =
-		        (struct ladder_action){(enum mpiwait_rung)i, moment->woken_ns, UINT64_MAX, moment->shared};
-		return true;
-	}
-	return false;
+	return event->woken && policy->rungs & 1u << MPIWAIT_RUNG_EVENT && moment->waited_ns >= policy->spin_ns &&
+	       moment->waited_ns >= event->exit_ns && rung_try_return(event, policy, moment->now_ns);
 }
 
 struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_moment moment)
@@ -131,9 +122,8 @@ struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_poli
 	struct ladder_action action = {moment.shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, moment.shared};
 	uint64_t budget_ns = ladder_budget(policy, moment.waited_ns);
 
-	if (moment.woken_ns > 0 && !moment.locked && moment.cap_ns == UINT64_MAX &&
-	    woken_choose(ladder, policy, &moment, &action))
-		return action;
+	if (moment.woken_ns > 0 && !moment.locked && moment.cap_ns == UINT64_MAX && event_try(ladder, policy, &moment))
+		return (struct ladder_action){MPIWAIT_RUNG_EVENT, moment.woken_ns, UINT64_MAX, moment.shared};
 
 	action.budget_ns = budget_ns < moment.cap_ns ? budget_ns : moment.cap_ns;
 	if (action.budget_ns == 0)

@@ -12,11 +12,14 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
 	looks_open(&plan->looks, seed, now_ns);
 }
 
-/* Returns true if this pause shall show how long the open call waits when nobody sleeps. */
+/*
+ * Returns true if this pause shall show how long the open call waits when nobody sleeps: it began with a streak, or
+ * with a loss that may be an error of the measure.
+ */
 static bool is_doubted(const struct plan *plan)
 {
-	return plan->forecasts && plan->forecast->entry &&
-	       account_doubts(&plan->account, &plan->forecast->entry->periods);
+	return plan->account.paused && plan->forecasts && plan->forecast->entry &&
+	       (plan->account.unsure || account_strayed(&plan->account, &plan->forecast->entry->periods));
 }
 
 /* Returns a number that is unique to the look at that time, or to the pause that serves as one; 0: it is in neither. */
@@ -108,7 +111,8 @@ void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
  */
 static bool must_be_awake(const struct plan *plan, uint64_t now_ns)
 {
-	return looks_at(&plan->looks, now_ns) || forecast_doubts(plan->forecast) || !forecast_knows(plan->forecast);
+	return looks_at(&plan->looks, now_ns) || plan->forecast->entry->late >= 2 || plan->forecast->shorter ||
+	       !forecast_knows(plan->forecast);
 }
 
 /* Returns when the nap of a known call shall end, 0 if there is nothing to sleep for. */
@@ -254,20 +258,19 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 {
 	struct forecast_entry *entry = plan->forecast->entry;
 	struct account *account = &plan->account;
-	uint64_t period_ns = passed.ns / passed.periods;
+	uint64_t period_ns = passed.ns / passed.periods, window_ns = looks_window_ns(&plan->looks);
 	bool paused = account->paused;
 
-	if (passed.looked && is_doubted(plan)) {
-		if (account_relearned(account, &entry->periods, period_ns, now_ns))
-			entry->work_ns = 0;
-	} else if (passed.looked)
+	if (passed.looked && is_doubted(plan))
+		entry->work_ns = account_relearned(account, &entry->periods, period_ns, now_ns) ? 0 : entry->work_ns;
+	else if (passed.looked)
 		account_looked(account, &entry->periods, entry->look, period_ns, now_ns);
 	else if (now_ns - passed.ns >= (paused ? account->paused_ns : account->resumed_ns))
-		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
+		account_slept(account, &entry->periods, passed.ns, passed.periods, window_ns, now_ns);
 	if (account->paused && !paused)
 		forecast_widen(entry);
 	/* A period that is longer than the one before it may have been held up. */
-	looks_step(&plan->looks, period_ns < entry->period_ns ? period_ns : entry->period_ns, now_ns);
+	looks_step(&plan->looks, period_ns < entry->period_ns ? period_ns : entry->period_ns, passed.ns, now_ns);
 	entry->period_ns = period_ns;
 }
 

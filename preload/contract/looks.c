@@ -16,7 +16,7 @@ static unsigned period_shift(const struct looks *looks, uint64_t now_ns)
  */
 static uint64_t window_begin(const struct looks *looks, uint64_t number, unsigned shift)
 {
-	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
+	uint64_t window_ns = looks_window_ns(looks);
 	uint64_t latest_ns = ((number + 1) << shift) - window_ns, begin_ns;
 
 	for (; shift > LOOKS_PERIOD_SHIFT; shift--)
@@ -38,10 +38,10 @@ bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns)
 
 	if (now_ns < looks->until_ns)
 		return false;
-	if (looks->level > 0 &&
-	    now_ns - looks->raised_ns > 2 * ((UINT64_C(1) << period_shift(looks, now_ns)) + looks->period_ns))
-		looks->level--;
-	window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
+	looks->since_ns += looks->since_ns != 0 ? (now_ns - looks->since_ns) / 2 : 0;
+	for (unsigned level = 0; level <= LOOKS_LEVELS; level++)
+		looks->covered_ns[level] /= 2;
+	window_ns = looks_window_ns(looks);
 	shift = period_shift(looks, now_ns);
 	number = real_ns >> shift;
 	begin_ns = window_begin(looks, number, shift);
@@ -53,16 +53,26 @@ bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns)
 	return true;
 }
 
-void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns)
+void looks_step(struct looks *looks, uint64_t period_ns, uint64_t passed_ns, uint64_t now_ns)
 {
-	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
+	unsigned needed = 0;
 
-	if (period_ns * LOOKS_STEPS > window_ns / 2) {
-		looks->raised_ns = now_ns;
-		looks->period_ns = period_ns;
+	if (period_ns == 0)
+		return;
+	if (looks->since_ns == 0)
+		looks->since_ns = now_ns - passed_ns;
+	while (needed < LOOKS_LEVELS && period_ns * LOOKS_STEPS > UINT64_C(1) << (LOOKS_WINDOW_SHIFT + needed))
+		needed++;
+	for (unsigned level = needed; level <= LOOKS_LEVELS; level++) {
+		uint64_t new_ns = now_ns - looks->covered_to_ns[level];
+
+		looks->covered_ns[level] += new_ns < passed_ns ? new_ns : passed_ns;
+		looks->covered_to_ns[level] = now_ns;
 	}
-	if (period_ns * LOOKS_STEPS > window_ns && looks->level < LOOKS_LEVELS)
+	if (needed > looks->level && 2 * looks->covered_ns[looks->level] < now_ns - looks->since_ns)
 		looks->level++;
+	else if (looks->level > 0 && 4 * looks->covered_ns[looks->level - 1] >= 3 * (now_ns - looks->since_ns))
+		looks->level--;
 }
 
 uint32_t looks_tell(const struct looks *looks, uint64_t now_ns)
@@ -78,7 +88,6 @@ bool looks_follow(struct looks *looks, uint64_t seed, uint64_t told, uint64_t no
 		return false;
 	looks_open(looks, seed, now_ns);
 	looks->level = (uint32_t)level;
-	looks->raised_ns = now_ns;
 	if (told % 2 == 0)
 		looks->opened_ns = now_ns - ((uint64_t)LOOKS_YOUNG << (LOOKS_PERIOD_SHIFT + level));
 	return true;

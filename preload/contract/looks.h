@@ -7,8 +7,10 @@
  * of level k+1 begins where one of the two windows of level k in its period begins, or earlier if it would outlast the
  * period. So ranks that differ by a level look together for a good part of the time.
  *
- * A window should hold LOOKS_STEPS steps of the job. The level rises if the longest period with which a call repeats
- * needs a longer window. It falls if no call has had a period that needs the level for two periods.
+ * A window should hold LOOKS_STEPS steps of the job. A call that repeats covers the time of its periods. The level
+ * rises while calls whose periods fit in a window LOOKS_STEPS times cover less than half of the time, and falls when
+ * three quarters are covered by such that fit in the next shorter one. So a call that comes once in a hundred steps
+ * makes no window longer: its period is made of theirs. Each new window halves what is remembered.
  *
  * After two periods of its level a job looks in one window of four.
  *
@@ -35,8 +37,9 @@ struct looks {
 	uint64_t from_ns;   /* when the window begins */
 	uint64_t until_ns;  /* when the window ends */
 	uint64_t number;    /* number of the period in which the window lies, the same in all ranks */
-	uint64_t raised_ns; /* when a call last had a period that needs this level */
-	uint64_t period_ns; /* period that the call had then */
+	uint64_t since_ns;  /* when the covered time began to count; 0: it has not begun */
+	uint64_t covered_ns[LOOKS_LEVELS + 1];    /* by level: time that calls cover whose periods fit in its windows */
+	uint64_t covered_to_ns[LOOKS_LEVELS + 1]; /* by level: end of the latest period that covered some */
 	uint32_t level;
 };
 
@@ -54,10 +57,27 @@ static inline bool looks_at(const struct looks *looks, uint64_t now_ns)
 	       (now_ns >= looks->from_ns && now_ns < looks->until_ns);
 }
 
+/* Returns how long a window lasts. */
+static inline uint64_t looks_window_ns(const struct looks *looks)
+{
+	return UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
+}
+
+/*
+ * Returns how often a window sees a period that long whole, as a part of how often it sees the usual one, at most 1:
+ * both of its ends must lie in the window.
+ */
+static inline double looks_seen_part(double period_ns, double usual_ns, double window_ns)
+{
+	if (period_ns <= usual_ns || window_ns <= usual_ns)
+		return 1;
+	return period_ns < window_ns ? (window_ns - period_ns) / (window_ns - usual_ns) : 0;
+}
+
 /* Returns how long four windows last. */
 static inline uint64_t looks_turn_ns(const struct looks *looks)
 {
-	return UINT64_C(1) << (LOOKS_WINDOW_SHIFT + 2 + looks->level);
+	return 4 * looks_window_ns(looks);
 }
 
 /* Returns a number, not 0, that another process needs beside the seed to find the same windows. */
@@ -69,5 +89,8 @@ uint32_t looks_tell(const struct looks *looks, uint64_t now_ns);
  */
 bool looks_follow(struct looks *looks, uint64_t seed, uint64_t told, uint64_t now_ns);
 
-/* Learns the period with which a call that waited repeats; raises the level if the window is too short for it. */
-void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns);
+/*
+ * Learns the period with which a call that waited repeats, and that such periods filled the last passed_ns. Moves the
+ * level by one at most (above). period_ns: 0 if it is not known yet.
+ */
+void looks_step(struct looks *looks, uint64_t period_ns, uint64_t passed_ns, uint64_t now_ns);

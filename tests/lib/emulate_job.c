@@ -255,12 +255,14 @@ static void call_begin(struct call *call)
 {
 	struct job_rank *rank = call->rank;
 	uint64_t began_ns = (uint64_t)rank->now_ns + GRACE_NS;
+	unsigned every = (unsigned)call->job->output_every;
+	bool is_output = every > 0 && call->number % every == every - 1;
 
 	call->open = true;
 	call->last_ns = call->origin_ns = call->quiet_ns = began_ns;
 	call->job->polled_ns += GRACE_NS;
 	if (is_planned(call->job))
-		plan_open(&rank->plan, forecast_call(1, 1, 1, 1), call->number, true, began_ns,
+		plan_open(&rank->plan, forecast_call(is_output ? 2 : 1, 1, 1, 1), call->number, true, began_ns,
 		          (uint64_t)((double)began_ns + rank->skew_ns));
 }
 

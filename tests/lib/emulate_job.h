@@ -14,6 +14,8 @@
  * plans each wait, in a runtime that reports progress. JOB_SILENT does so in a runtime that reports none: there a
  * collective is one wait, even if the rank passes data on in between.
  *
+ * Steps end in the same call, but for those in which the program writes its output, say.
+ *
  * The same pattern and draw compute the same work whatever the way, the meeting and the exits are.
  */
 #pragma once
@@ -91,7 +93,8 @@ struct job {
 	enum job_way way;
 	struct job_exits exits;
 	struct job_holds holds;
-	double cold_us; /* by how much longer all ranks compute in a step after naps: their caches are cold */
+	int output_every; /* one step in so many ends in a call of its own; 0: none does */
+	double cold_us;   /* by how much longer all ranks compute in a step after naps: their caches are cold */
 	double (*joins_ns)(const struct job *job, int rank); /* returns when a rank joins; NULL: all at once */
 	void (*watch)(struct job *job, int step);            /* called after each step; NULL: nothing is called */
 	/* job_play fills in these. */

@@ -36,6 +36,7 @@
 #define MS           1000000.0
 #define LATE_JOIN    (1000 * MS)
 #define NEVER_JOINS  1e17
+#define OUTPUT_EVERY 40
 #define OVERSLEEP_US 4000 /* exits that are longer than the law allows at first */
 
 static bool tells;
@@ -147,6 +148,15 @@ static double joins_never(const struct job *job, int rank)
 	return rank == 1 ? NEVER_JOINS : 0;
 }
 
+/* Steps whose length swings by 3 per cent in two thirds of a second. One in OUTPUT_EVERY is longer: it writes output.
+ */
+static double work_output(struct job *job, int rank, int step)
+{
+	double swing = 1 + 0.03 * sin(step / 70.0), output = step % OUTPUT_EVERY == OUTPUT_EVERY - 1 ? 3 : 1;
+
+	return swing * output * (is_half(rank) ? 1.5 : 1) * (1 + 0.01 * job_normal(job));
+}
+
 static double joins_late(const struct job *job, int rank)
 {
 	return rank >= job->ranks / 2 ? LATE_JOIN : 0;
@@ -159,6 +169,7 @@ struct scene {
 	double (*joins_ns)(const struct job *job, int rank);
 	double most_cpu; /* of the waits, by 16 ranks and more that meet in a tree, with the shortest exits; 0: any */
 	int least_steps;
+	int output_every;
 	double cold_us; /* what naps make the next step longer by (emulate_job.h) */
 	struct job_holds holds;
 };
@@ -191,6 +202,11 @@ static const struct scene scenes[] = {
         {.word = "eases", .work = work_eases},
         {.word = "anything", .work = work_anything},
         {.word = "seldom", .work = work_seldom},
+        {.word = "output",
+         .work = work_output,
+         .most_cpu = 0.6,
+         .output_every = OUTPUT_EVERY,
+         .least_steps = LATER_STEPS},
 };
 #define SCENES (int)(sizeof(scenes) / sizeof(scenes[0]))
 
@@ -363,6 +379,7 @@ static void job_try(const struct scene *scene, int place, struct job job)
 	job.steps = job.steps > scene->least_steps ? job.steps : scene->least_steps;
 	job.exits = exits[place];
 	job.cold_us = scene->cold_us;
+	job.output_every = scene->output_every;
 	job.holds = scene->holds;
 	bare = job;
 	bare.way = JOB_BARE;

@@ -21,7 +21,7 @@ LAW = {
     "steady_windows": count(2 ** number("LOOKS_STEADY_SHIFT")),
     "young": count(number("LOOKS_YOUNG")),
     "steps": count(number("LOOKS_STEPS")),
-    "turn": count(2 ** matched(r"LOOKS_WINDOW_SHIFT \+ (\d+) \+ looks->level")),
+    "turn": count(matched(r"return (\d+) \* looks_window_ns")),
     "known": count(number("FORECAST_KNOWN")),
     "ends": count(number("FORECAST_ENDS")),
     "long": ms(number("FORECAST_LONG_NS")),
