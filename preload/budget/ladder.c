@@ -113,7 +113,7 @@ static bool event_try(struct ladder *ladder, const struct ladder_policy *policy,
 {
 	struct ladder_latency *event = &ladder->rung[MPIWAIT_RUNG_EVENT];
 
-	return event->woken && policy->rungs & 1u << MPIWAIT_RUNG_EVENT && moment->waited_ns >= policy->spin_ns &&
+	return event->woken && (policy->rungs & (1u << MPIWAIT_RUNG_EVENT)) && moment->waited_ns >= policy->spin_ns &&
 	       moment->waited_ns >= event->exit_ns && rung_try_return(event, policy, moment->now_ns);
 }
 
