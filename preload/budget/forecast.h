@@ -67,7 +67,6 @@ struct forecast_entry {
 	uint32_t stamp;             /* number of the wait that used the entry last */
 	uint32_t number;            /* number of the latest ended call among the calls of its function */
 	uint32_t stride;            /* usual difference of such numbers from one end to the next */
-	uint64_t period_ns;         /* latest period */
 	uint64_t work_ns;           /* usual own work of the thread from one end to the next wait */
 	uint64_t waited_ns;         /* the thread's waited_ns when the call ended last */
 	uint8_t strayed;            /* number of ends in a row that were more than a stride apart */

@@ -269,9 +269,7 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 		account_slept(account, &entry->periods, passed.ns, passed.periods, window_ns, now_ns);
 	if (account->paused && !paused)
 		forecast_widen(entry);
-	/* A period that is longer than the one before it may have been held up. */
-	looks_step(&plan->looks, period_ns < entry->period_ns ? period_ns : entry->period_ns, passed.ns, now_ns);
-	entry->period_ns = period_ns;
+	looks_step(&plan->looks, period_ns, passed.ns, now_ns);
 }
 
 bool plan_is_late(const struct plan *plan, uint64_t ended_ns)

@@ -57,8 +57,6 @@ void looks_step(struct looks *looks, uint64_t period_ns, uint64_t passed_ns, uin
 {
 	unsigned needed = 0;
 
-	if (period_ns == 0)
-		return;
 	if (looks->since_ns == 0)
 		looks->since_ns = now_ns - passed_ns;
 	while (needed < LOOKS_LEVELS && period_ns * LOOKS_STEPS > UINT64_C(1) << (LOOKS_WINDOW_SHIFT + needed))

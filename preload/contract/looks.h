@@ -91,6 +91,6 @@ bool looks_follow(struct looks *looks, uint64_t seed, uint64_t told, uint64_t no
 
 /*
  * Learns the period with which a call that waited repeats, and that such periods filled the last passed_ns. Moves the
- * level by one at most (above). period_ns: 0 if it is not known yet.
+ * level by one at most (above).
  */
 void looks_step(struct looks *looks, uint64_t period_ns, uint64_t passed_ns, uint64_t now_ns);
