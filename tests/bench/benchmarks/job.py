@@ -24,7 +24,7 @@ from tests.bench.targets import Target, at_most, number, verdict, worst
 
 NAME = "job"
 TITLE = "By how much a job is longer"
-ROUNDS = (5, 1)
+ROUNDS = (3, 1)
 WAYS = ("ladder", "forecasts", "silent")  # the last: forecasts with a runtime that reports no progress
 FIGURES = ("longer_percent", "cpu_percent", "measured_percent")
 TIMEOUT_S = 3600
