@@ -38,7 +38,7 @@
  * A look sees a period only if both of its ends lie in the window, so it sees few of the long ones: those with output,
  * say, or with a new list of neighbours. Each charge is therefore multiplied by how often a look sees a period of that
  * length, as a part of how often it sees a usual one. Without that, each 40th step three times as long, and a swing of
- * 3 percent, 16 ranks kept 91 percent of their waits' CPU time, with it 58 (emulated).
+ * 3 percent, 16 ranks kept 91 percent of their waits' CPU time, with it 64 (emulated).
  *
  * Periods that vary much are known late: not before the standard error of their mean is a sixteenth of it. Sixty-four
  * ranks that wait for 0 to 20 ms, by chance, lost 3.3 percent of their time where 1 is allowed, now 0.1 (emulated): a

@@ -8,9 +8,9 @@
  * period. So ranks that differ by a level look together for a good part of the time.
  *
  * A window should hold LOOKS_STEPS steps of the job. A call that repeats covers the time of its periods. The level
- * rises while calls whose periods fit in a window LOOKS_STEPS times cover less than half of the time, and falls when
- * three quarters are covered by such that fit in the next shorter one. So a call that comes once in a hundred steps
- * makes no window longer: its period is made of theirs. Each new window halves what is remembered.
+ * rises while calls whose periods fit LOOKS_STEPS times in a window cover less than half of the time. It falls when
+ * calls whose periods fit as often in the next shorter window cover three quarters of it. So a call that comes once in
+ * a hundred steps makes no window longer: its period is made of theirs. Each new window halves what is remembered.
  *
  * After two periods of its level a job looks in one window of four.
  *

@@ -1401,6 +1401,16 @@ static void test_a_pause_that_ends_too_soon_tells_nothing(void)
 	CHECK(is_near(periods.usual_ns, 1e6, 1e-6));
 }
 
+/* Periods that vary in a look, then longer ones until a pause begins: the loss may be an error of the measure. */
+static void loss_play(struct account_periods *periods)
+{
+	windows++;
+	for (int i = 0; i < 8; i++)
+		looked_play(periods, i % 2 ? 0.9e6 : 1.1e6);
+	for (int i = 0; i < 40 && !account.paused; i++)
+		slept_play(periods, 1.06e6, 1);
+}
+
 /* A loss that may be an error of the measure: the pause measures anew, and corrects as a look does. */
 static void test_a_loss_within_its_error_is_measured_anew(void)
 {
@@ -1408,11 +1418,7 @@ static void test_a_loss_within_its_error_is_measured_anew(void)
 	double spent_ns;
 
 	account_reset();
-	windows++;
-	for (int i = 0; i < 8; i++)
-		looked_play(&periods, i % 2 ? 0.9e6 : 1.1e6);
-	for (int i = 0; i < 40 && !account.paused; i++)
-		slept_play(&periods, 1.06e6, 1);
+	loss_play(&periods);
 	spent_ns = account.spent_ns;
 	CHECK(account.paused && is_in_doubt(&periods) && !account_strayed(&account, &periods));
 	account.pause = 4;
@@ -1438,11 +1444,7 @@ static void test_a_loss_that_the_pause_does_not_show_is_one(void)
 		double spent_ns;
 
 		account_reset();
-		windows++;
-		for (int look = 0; look < 8; look++)
-			looked_play(&periods, look % 2 ? 0.9e6 : 1.1e6);
-		for (int call = 0; call < 40 && !account.paused; call++)
-			slept_play(&periods, 1.06e6, 1);
+		loss_play(&periods);
 		spent_ns = account.spent_ns;
 		CHECK(account.paused && is_in_doubt(&periods));
 		CHECK(!relearned_play(&periods, awake_ns[i], 16) && account.paused && !is_in_doubt(&periods));
@@ -1457,11 +1459,7 @@ static void test_a_doubt_is_ended_by_a_call_that_was_charged(void)
 
 	account_reset();
 	look_play(&other, 2e6);
-	windows++;
-	for (int i = 0; i < 8; i++)
-		looked_play(&periods, i % 2 ? 0.9e6 : 1.1e6);
-	for (int i = 0; i < 40 && !account.paused; i++)
-		slept_play(&periods, 1.06e6, 1);
+	loss_play(&periods);
 	CHECK(account.paused && !relearned_play(&other, 2.2e6, 16) && is_in_doubt(&periods));
 }
 
@@ -1518,11 +1516,7 @@ static void test_a_pause_among_many_ranks_is_no_look(void)
 
 	account_reset();
 	account.ranks = 3;
-	windows++;
-	for (int i = 0; i < 8; i++)
-		looked_play(&periods, i % 2 ? 0.9e6 : 1.1e6);
-	for (int i = 0; i < 40 && !account.paused; i++)
-		slept_play(&periods, 1.06e6, 1);
+	loss_play(&periods);
 	CHECK(account.paused && !is_in_doubt(&periods));
 }
 

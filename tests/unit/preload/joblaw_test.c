@@ -148,7 +148,7 @@ static double joins_never(const struct job *job, int rank)
 	return rank == 1 ? NEVER_JOINS : 0;
 }
 
-/* Steps whose length swings by 3 per cent in two thirds of a second. One in OUTPUT_EVERY is longer: it writes output.
+/* The steps' length swings by 3 per cent in two thirds of a second. One in OUTPUT_EVERY writes output, and is longer.
  */
 static double work_output(struct job *job, int rank, int step)
 {
