@@ -111,6 +111,15 @@ static inline bool forecast_knows(const struct forecast *forecast)
 }
 
 /*
+ * Returns true if the thread must wait for the open call as in a look: two ended late before it, or its work was
+ * shorter.
+ */
+static inline bool forecast_doubts(const struct forecast *forecast)
+{
+	return forecast->entry && (forecast->entry->late >= 2 || forecast->shorter);
+}
+
+/*
  * Returns the earliest time, still to come, at which the open call may end. That time lies after now_ns less a quarter
  * of the wait until then. Returns 0 if fewer than FORECAST_KNOWN of the known ends are still to come. Writes the latest
  * of the missed ends to *ret_past_ns: the begin of the wait if that end lay before it, 0 if none was missed.

@@ -111,8 +111,7 @@ void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
  */
 static bool must_be_awake(const struct plan *plan, uint64_t now_ns)
 {
-	return looks_at(&plan->looks, now_ns) || plan->forecast->entry->late >= 2 || plan->forecast->shorter ||
-	       !forecast_knows(plan->forecast);
+	return looks_at(&plan->looks, now_ns) || forecast_doubts(plan->forecast) || !forecast_knows(plan->forecast);
 }
 
 /* Returns when the nap of a known call shall end, 0 if there is nothing to sleep for. */

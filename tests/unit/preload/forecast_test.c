@@ -612,12 +612,6 @@ static void test_a_longer_stride_is_learned(void)
 	CHECK(period_ns == 2 * MS && passed_periods == 1);
 }
 
-/* Whether the open call must be waited for as in a look. */
-static bool is_doubtful(void)
-{
-	return forecast.entry && (forecast.entry->late >= 2 || forecast.shorter);
-}
-
 /* The first wait after a late end began late itself: its end teaches nothing, so the thread stays awake once more. */
 static void test_two_late_ends_are_seen_twice_without_a_nap(void)
 {
@@ -627,20 +621,20 @@ static void test_two_late_ends_are_seen_twice_without_a_nap(void)
 	now_ns = calls_play(SITE, SECOND, MS, 8) + MS;
 	call_play(SITE, 1, now_ns, MS, SEEN_LATE);
 	forecast_open(&forecast, SITE, 1, now_ns);
-	CHECK(!is_doubtful());
+	CHECK(!forecast_doubts(&forecast));
 	call_play(SITE, 1, now_ns, MS, SEEN_SLEPT);
 	call_play(SITE, 1, now_ns, MS, SEEN_LATE);
 	forecast_open(&forecast, SITE, 1, now_ns);
-	CHECK(!is_doubtful()); /* not in a row */
+	CHECK(!forecast_doubts(&forecast)); /* not in a row */
 	call_play(SITE, 1, now_ns, MS, SEEN_LATE);
 	forecast_open(&forecast, SITE, 1, now_ns);
-	CHECK(is_doubtful());
+	CHECK(forecast_doubts(&forecast));
 	call_play(SITE, 1, now_ns, MS, SEEN_ELSE);
 	forecast_open(&forecast, SITE, 1, now_ns);
-	CHECK(is_doubtful());
+	CHECK(forecast_doubts(&forecast));
 	call_play(SITE, 1, now_ns, MS, SEEN_ELSE);
 	forecast_open(&forecast, SITE, 1, now_ns);
-	CHECK(!is_doubtful());
+	CHECK(!forecast_doubts(&forecast));
 }
 
 /* A nap ended late: the next wait begins late and is short, though the program has not changed. */
@@ -907,7 +901,7 @@ static void test_an_end_before_the_wait_was_missed(void)
 static bool doubts_after(uint64_t now_ns, uint64_t work_ns)
 {
 	forecast_open(&forecast, SITE, calls, now_ns + work_ns);
-	return is_doubtful();
+	return forecast_doubts(&forecast);
 }
 
 /* The thread's own work tells that steps have become shorter, whoever sleeps. */
