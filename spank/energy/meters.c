@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
-static const char *const source_names[METER_SOURCE_COUNT] = {
-        [METER_NVML] = "nvml", [METER_CRAY] = "cray", [METER_HWMON] = "hwmon", [METER_RSMI] = "rsmi"};
+static const char *const source_names[METER_SOURCE_COUNT] = {[METER_NVML] = "nvml",
+                                                             [METER_CRAY] = "cray",
+                                                             [METER_HWMON] = "hwmon",
+                                                             [METER_RSMI] = "rsmi",
+                                                             [METER_INTEL] = "intel"};
 static const char *const scope_names[METER_SCOPE_COUNT] = {
         [METER_GPU] = "gpu", [METER_NODE] = "node", [METER_CPU] = "cpu", [METER_MEMORY] = "memory"};
 
@@ -21,9 +24,14 @@ const char *meter_scope_name(enum meter_scope scope)
 	return scope_names[scope];
 }
 
+bool meter_source_is_of_devices(enum meter_source source)
+{
+	return source == METER_NVML || source == METER_RSMI || source == METER_INTEL;
+}
+
 bool meter_is_device(const struct meter *meter)
 {
-	return meter->scope == METER_GPU && (meter->source == METER_NVML || meter->source == METER_RSMI);
+	return meter->scope == METER_GPU && meter_source_is_of_devices(meter->source);
 }
 
 static int name_find(const char *const names[], int count, const char *name)
@@ -37,6 +45,8 @@ static int name_find(const char *const names[], int count, const char *name)
 /* Returns true if *later can be a later reading of the same meter. */
 static bool advanced(const struct meter *meter, const struct meter *later)
 {
+	if (meter->source == METER_INTEL)
+		return later->energy_uj > meter->energy_uj && later->mark == meter->mark;
 	return later->energy_uj >= meter->energy_uj && (!later->mark || later->mark > meter->mark);
 }
 

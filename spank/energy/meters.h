@@ -17,7 +17,7 @@
 #define METER_NAME_MAX   64
 #define METER_NUMBER_MAX 4095
 
-enum meter_source { METER_NVML, METER_CRAY, METER_HWMON, METER_RSMI, METER_SOURCE_COUNT };
+enum meter_source { METER_NVML, METER_CRAY, METER_HWMON, METER_RSMI, METER_INTEL, METER_SOURCE_COUNT };
 enum meter_scope { METER_GPU, METER_NODE, METER_CPU, METER_MEMORY, METER_SCOPE_COUNT };
 
 /* One counter at one moment. */
@@ -28,7 +28,11 @@ struct meter {
 	bool is_split;             /* the counter covers more than one job may be given */
 	char name[METER_NAME_MAX]; /* printable ASCII */
 	uint64_t energy_uj;
-	uint64_t mark; /* time of the counter by its source's clock (of a device: CLOCK_BOOTTIME in us); 0: unknown */
+	/*
+	 * time of the counter by its source's clock (of a device: CLOCK_BOOTTIME in us); 0: unknown. METER_INTEL: time
+	 * since when it has been read before it could wrap, the same in readings that can be compared
+	 */
+	uint64_t mark;
 };
 
 /* All counters at one moment. */
@@ -51,10 +55,13 @@ bool meter_source_is_wanted(const char *sources, enum meter_source source);
 bool meters_window(const struct meters *from, const struct meters *to, enum meter_source source,
                    struct energy_window *ret_window);
 
+/* Returns true if the source counts GPUs one by one, as Slurm gives them to jobs. */
+bool meter_source_is_of_devices(enum meter_source source);
+
 /* Returns true for a counter of one GPU. A board's counters of its accelerators are not such. */
 bool meter_is_device(const struct meter *meter);
 
-/* Return the names "nvml", "cray", "hwmon", "rsmi"; "gpu", "node", "cpu", "memory". */
+/* Return the names "nvml", "cray", "hwmon", "rsmi", "intel"; "gpu", "node", "cpu", "memory". */
 const char *meter_source_name(enum meter_source source);
 const char *meter_scope_name(enum meter_scope scope);
 

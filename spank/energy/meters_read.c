@@ -4,6 +4,7 @@
 #include "spank/machine/board.h"
 #include "spank/machine/gpus.h"
 #include "spank/machine/hwmon.h"
+#include "spank/machine/intel.h"
 #include "spank/machine/nvml.h"
 #include "spank/machine/rsmi.h"
 
@@ -14,6 +15,7 @@
 
 _Static_assert(METER_NAME_MAX >= NVML_TEXT_MAX, "a device's name fits");
 _Static_assert(METER_NAME_MAX >= RSMI_NAME_MAX, "a device's name fits");
+_Static_assert(METER_NAME_MAX >= INTEL_NAME_MAX, "a device's name fits");
 
 static void why_set(struct meters *meters, const char *why)
 {
@@ -81,6 +83,25 @@ static void rsmi_add_all(struct meters *meters)
 	}
 }
 
+/* Leaves marks to the caller, who knows when the counters were read before (meters_ask.h). */
+static void intel_add_all(struct meters *meters)
+{
+	struct intel_counter counters[INTEL_DEVICES_MAX];
+	size_t missing, count = intel_read(counters, &missing);
+
+	if (missing > 0)
+		why_set(meters, NO_COUNTER);
+	for (size_t i = 0; i < count; i++) {
+		struct meter meter = {.source = METER_INTEL,
+		                      .scope = METER_GPU,
+		                      .number = counters[i].number,
+		                      .energy_uj = counters[i].energy_uj};
+
+		memcpy(meter.name, counters[i].name, sizeof(counters[i].name));
+		meter_add(meters, &meter);
+	}
+}
+
 static void board_add(struct meters *meters)
 {
 	static const enum meter_scope scopes[] = {[BOARD_NODE] = METER_NODE,
@@ -128,4 +149,6 @@ void meters_read(const char *sources, struct meters *ret_meters)
 		nvml_add_all(ret_meters);
 	if (meter_source_is_wanted(sources, METER_RSMI) && gpus_of_amd() > 0)
 		rsmi_add_all(ret_meters);
+	if (meter_source_is_wanted(sources, METER_INTEL))
+		intel_add_all(ret_meters);
 }

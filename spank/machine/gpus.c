@@ -3,6 +3,7 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/base/proc.h"
+#include "spank/base/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +13,6 @@
 #include <string.h>
 
 #define NVIDIA_GPUS "/proc/driver/nvidia/gpus"
-#define DRM         "/sys/class/drm"
 #define OWN_ADDRESS "PCI_SLOT_NAME=0000:00:02.0\n" /* PCI address of the graphics in every Intel processor */
 #define UEVENT_MAX  4096
 
@@ -39,7 +39,7 @@ static bool is_own_graphics(const char *name)
 	cleanup_free char *text = NULL;
 	size_t length = 0;
 
-	snprintf(path, sizeof(path), DRM "/%s/device/uevent", name);
+	snprintf(path, sizeof(path), GPUS_DRM "/%s/device/uevent", name);
 	return files_read(AT_FDCWD, path, UEVENT_MAX, &text, &length) == 0 && strstr(text, OWN_ADDRESS);
 }
 
@@ -50,7 +50,7 @@ static bool is_gpu(const char *name, enum vendor *ret_vendor)
 
 	if (strncmp(name, "renderD", 7) != 0)
 		return false;
-	snprintf(path, sizeof(path), DRM "/%s/device/vendor", name);
+	snprintf(path, sizeof(path), GPUS_DRM "/%s/device/vendor", name);
 	if (proc_line_read(AT_FDCWD, path, vendor, sizeof(vendor)) <= 0)
 		return false;
 	for (int i = 0; i < VENDORS; i++) {
@@ -64,7 +64,7 @@ static bool is_gpu(const char *name, enum vendor *ret_vendor)
 
 static void vendors_count(uint32_t ret_counts[VENDORS])
 {
-	cleanup_close int directory = open(DRM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_close int directory = open(GPUS_DRM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
 	const struct dirent *entry;
 	enum vendor vendor;
@@ -87,6 +87,35 @@ uint32_t gpus_of_amd(void)
 
 	vendors_count(counts);
 	return counts[AMD];
+}
+
+static int minors_compare(const void *first, const void *second)
+{
+	uint32_t a = *(const uint32_t *)first, b = *(const uint32_t *)second;
+
+	return (a > b) - (a < b);
+}
+
+/* Returns the number N of /dev/dri/renderDN; false for any other name. */
+static bool minor_of(const char *name, uint64_t *ret_minor)
+{
+	return text_number(name + strlen("renderD"), GPUS_MINOR_MAX, ret_minor);
+}
+
+uint32_t gpus_of_intel(uint32_t ret_minors[], uint32_t most)
+{
+	cleanup_close int directory = open(GPUS_DRM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
+	const struct dirent *entry;
+	enum vendor vendor;
+	uint32_t count = 0;
+	uint64_t minor;
+
+	while (entries && count < most && (entry = readdir(entries)))
+		if (is_gpu(entry->d_name, &vendor) && vendor == INTEL && minor_of(entry->d_name, &minor))
+			ret_minors[count++] = (uint32_t)minor;
+	qsort(ret_minors, count, sizeof(ret_minors[0]), minors_compare);
+	return count;
 }
 
 uint32_t gpus_count(void)

@@ -8,6 +8,7 @@
 #include "spank/machine/board.h"
 #include "spank/machine/gpus.h"
 #include "spank/machine/hwmon.h"
+#include "spank/node/upkeep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,11 +96,13 @@ static const char *ask(int lock, char *sources, struct meters *ret_meters)
  */
 static bool sources_choose(const struct meters_wanted *wanted, char argument[ARGUMENT_MAX])
 {
+	uint32_t minor;
 	const bool there[METER_SOURCE_COUNT] = {
 	        [METER_NVML] = wanted->gpus && gpus_of_nvidia() > 0,
 	        [METER_CRAY] = board_there(),
 	        [METER_HWMON] = hwmon_there(),
 	        [METER_RSMI] = wanted->gpus && gpus_of_amd() > 0,
+	        [METER_INTEL] = wanted->gpus && gpus_of_intel(&minor, 1) > 0,
 	};
 	bool has_some = false;
 
@@ -112,6 +115,24 @@ static bool sources_choose(const struct meters_wanted *wanted, char argument[ARG
 		has_some = true;
 	}
 	return has_some;
+}
+
+/* Marks Intel's counters with the time since when they have been read without a gap. */
+static void intel_mark(int directory, struct meters *meters)
+{
+	uint64_t since_us = 0;
+
+	for (uint32_t i = 0; i < meters->count; i++)
+		if (meters->meter[i].source == METER_INTEL)
+			meters->meter[i].mark = since_us = since_us ? since_us : upkeep_note(directory);
+}
+
+void meters_keep(int directory)
+{
+	struct meters meters;
+
+	if (upkeep_is_due(directory))
+		meters_ask(directory, &(struct meters_wanted){meter_source_name(METER_INTEL), true}, &meters);
 }
 
 void meters_ask(int directory, const struct meters_wanted *wanted, struct meters *ret_meters)
@@ -127,8 +148,10 @@ void meters_ask(int directory, const struct meters_wanted *wanted, struct meters
 	why = lock < 0 || files_lock(lock, LOCK_MS) ? "another reader of the meters hangs"
 	                                            : ask(lock, argument, ret_meters);
 	/* a reader that hangs shares this lock and must keep it: unlocking here would take it from the reader too */
-	if (!why)
+	if (!why) {
+		intel_mark(directory, ret_meters);
 		files_unlock(lock);
-	else
+	} else {
 		snprintf(ret_meters->why, sizeof(ret_meters->why), "%s", why);
+	}
 }

@@ -24,3 +24,9 @@ struct meters_wanted {
  * out without asking a driver.
  */
 void meters_ask(int directory, const struct meters_wanted *wanted, struct meters *ret_meters);
+
+/*
+ * Reads those counters of GPUs that must be read every few minutes, if that is due (upkeep.h): they were read at a
+ * job's begin and in time since then. Returns after 5 s at most.
+ */
+void meters_keep(int directory);

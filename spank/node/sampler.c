@@ -6,6 +6,7 @@
 #include "spank/base/ration.h"
 #include "spank/base/thread.h"
 #include "spank/energy/power.h"
+#include "spank/node/meters_ask.h"
 #include "spank/node/saving_feed.h"
 #include "spank/node/slots.h"
 
@@ -197,6 +198,8 @@ static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns,
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	step_note(sampler, young_ns, is_last);
+	if (!is_last)
+		meters_keep(sampler->node_directory);
 	if (!sampler->counted)
 		saving_feed_find(&sampler->saving);
 	problem_say(sampler, is_last);

@@ -2,8 +2,10 @@
  * Sampler: one thread per slurmstepd that updates the energy accumulator and the step's file, and reads the counters
  * around looks of the ranks (saving_feed.h).
  *
- * The thread reads, computes and renames small files under /run. It forks nothing, sends nothing, takes no signal, and
- * opens everything before it starts. After sampler_stop it is gone, so that the plugin may be unloaded.
+ * The thread reads, computes and renames small files under /run. On nodes where Intel's GPUs were read at a job's
+ * begin, it starts the meters' reader once a minute (meters_keep). It forks nothing else, sends nothing, takes no
+ * signal, and opens everything else before it starts. After sampler_stop it is gone, so that the plugin may be
+ * unloaded.
  */
 #pragma once
 

@@ -11,9 +11,9 @@
 
 #include "spank/base/error.h"
 
-#define SITE_ENERGY_MAX 32                              /* bytes of a list of sources, its NUL included */
-#define SITE_ENERGY     "powercap+hwmon+cray+nvml+rsmi" /* all sources, in the default order */
-#define POLICY_NAME_MAX 32                              /* bytes of a policy's name, its NUL included */
+#define SITE_ENERGY_MAX 48                                    /* bytes of a list of sources, its NUL included */
+#define SITE_ENERGY     "powercap+hwmon+cray+nvml+rsmi+intel" /* all sources, in the default order */
+#define POLICY_NAME_MAX 32                                    /* bytes of a policy's name, its NUL included */
 
 enum site_pin { SITE_PIN_UNSAID, SITE_PIN_CORES, SITE_PIN_NONE };
 enum site_threads { SITE_THREADS_UNSAID, SITE_THREADS_KEEP, SITE_THREADS_BOUNDED, SITE_THREADS_PASSIVE };

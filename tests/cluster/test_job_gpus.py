@@ -1,7 +1,9 @@
-"""GPUs' energy from the driver's counters to sacct and the report: a real cluster, a double of NVIDIA's library."""
+"""GPUs' energy from the driver's counters to sacct and the report: a real cluster, a double of NVIDIA's library, files
+in place of Intel's driver."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +12,7 @@ from tests.conftest import start_or_skip
 from tests.lib import jobs
 from tests.lib.throwaway import Cluster, project_cluster_arguments
 from tests.lib.throwaway.inside import BUILD
+from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 GPU_W = 100.0
@@ -69,3 +72,33 @@ def test_driver_that_hangs(gpus: Cluster) -> None:
         gpus.node_run("c1", ["tee", library], input=devices + "\n", check=True)
     assert done.returncode == 0 and energy["joules"] > 0 and energy["not_counted"] == ["gpus"]
     assert energy["gpus"]["why"] == "a meter's driver hangs or crashed"
+
+
+INTEL = "/sys/class/drm/renderD128/device"
+SHOW_INTEL = f"""umount /proc/driver
+mkdir -p {INTEL}/hwmon/hwmon5
+echo 0x8086 > {INTEL}/vendor; echo xe > {INTEL}/hwmon/hwmon5/name; echo 1000000 > {INTEL}/hwmon/hwmon5/energy1_input"""
+NOTE = "/run/mpi-wait/c1/intel"
+
+
+def note_of(cluster: Cluster) -> dict[str, int]:
+    note: dict[str, int] = json.loads(cluster.read("c1", NOTE))
+    return note
+
+
+def test_intels_counter_is_read_while_a_step_runs(gpus: Cluster) -> None:
+    """The last test here, because the node has no device of NVIDIA's afterwards. A reading of a minute ago is due."""
+    gpus.node_run("c1", ["sh", "-ec", SHOW_INTEL], check=True)
+    go = f"{gpus.share}/go"
+    job = jobs.sbatch(gpus, f"srun --mpi-wait-policy=profile sh -c 'while ! test -e {go}; do sleep 0.1; done'",
+                      ["-N1", "-n1", "--gres=gpu:1"])
+    wait_for(lambda: jobs.steps(gpus, "c1", job), "a step")
+    since_us = note_of(gpus)["since_us"]
+    old = {"since_us": since_us, "latest_us": since_us - 61_000_000}
+    gpus.node_run("c1", ["tee", NOTE], input=json.dumps(old), check=True)
+    wait_for(lambda: note_of(gpus)["latest_us"] > since_us, "a reading by the step's sampler")
+    gpus.node_run("c1", ["sh", "-ec", f"echo 31000000 > {INTEL}/hwmon/hwmon5/energy1_input; touch {go}"], check=True)
+    energy = jobs.record(gpus, job)["energy"]
+    assert (energy["gpu_joules"], energy["gpus"]["counted"], energy["gpus"]["given"]) == (30, 1, 1)
+    assert gpus.sacct(job, ["State", "ExitCode"])[0] == {"State": "COMPLETED", "ExitCode": "0:0"}
+    assert "Intel GPU" in report(gpus, job) and "whole node" not in report(gpus, job)

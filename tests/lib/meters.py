@@ -18,6 +18,7 @@ class Machine:
 
     def __init__(self, home: Path, devices: int = 0, powercap: bool = True, amds: int = 0) -> None:
         self.home = home
+        self.now_s: float | None = None  # time of the prolog and the epilog; None: the machine's
         for number in range(devices):
             (home / f"nvidia/0000:{number:02x}:00.0").mkdir(parents=True)
         for number in range(amds):
@@ -32,7 +33,8 @@ class Machine:
         self.reader = home / "reader"
         self.elsewhere = kernel | {"/bin/true": self.reader}
         moved = ":".join(f"{path}={place}" for path, place in kernel.items())
-        self.script(f'env -0 > {home}/seen; export MPIWAIT_ELSEWHERE="{moved}" LD_LIBRARY_PATH={home}\n'
+        self.script(f'env -0 > {home}/seen; echo >> {home}/readings\n'
+                    f'export MPIWAIT_ELSEWHERE="{moved}" LD_LIBRARY_PATH={home}\n'
                     f'exec {PROGRAMS["mpi-wait-node"]} "$@"')
 
     def script(self, text: str) -> None:
@@ -45,13 +47,27 @@ class Machine:
     def show_amds(self, *devices: str) -> None:
         (self.home / "rsmi").write_text("".join(f"{device}\n" for device in devices))
 
+    def show_intel(self, minor: int, driver: str, address: str = "0000:3a:00.0", **counters: int) -> None:
+        """Shows a device of Intel's with its monitor, and one of a tile. counters: microjoules by name, energy1."""
+        device = self.home / f"drm/renderD{minor}/device"
+        for number, name in ((1, "i915_gt0"), (2, driver)):
+            monitor = device / f"hwmon/hwmon{number}"
+            shutil.rmtree(monitor, ignore_errors=True)
+            monitor.mkdir(parents=True)
+            (monitor / "name").write_text(f"{name}\n")
+            for counter, energy_uj in counters.items():
+                (monitor / f"{counter}_input").write_text(f"{energy_uj if number == 2 else 7}\n")
+        (device / "vendor").write_text("0x8086\n")
+        (device / "device").write_text("0x0bd5\n")
+        (device / "uevent").write_text(f"DRIVER={driver}\nPCI_SLOT_NAME={address}\n")
+
     def begin(self, *prolog: str) -> None:
         words = [self.home / "run", 7, 4, 4, "test", "c1", "nap", 0, *prolog]
-        assert driver("begin", *words, elsewhere=self.elsewhere)["code"] == 0
+        assert driver("begin", *words, elsewhere=self.elsewhere, now_s=self.now_s)["code"] == 0
 
     def finish(self) -> dict[str, Any]:
         """Returns the node's record."""
-        driver("finish", self.home / "run", 7, self.home / "out", "", elsewhere=self.elsewhere)
+        driver("finish", self.home / "run", 7, self.home / "out", "", elsewhere=self.elsewhere, now_s=self.now_s)
         return json.loads((self.home / "out/test-7-0.c1.json").read_text())
 
     def board(self, **files: str) -> None:

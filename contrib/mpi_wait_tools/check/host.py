@@ -26,15 +26,16 @@ SIMULATED = " (simulated)"
 BOARD = "/sys/cray/pm_counters"
 NO_ENVIRONMENT = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 STALE_S = 10
-SOURCES = {"nvml": "NVML", "rsmi": "RSMI", "cray": "Cray's counters", "hwmon": "hwmon"}
+SOURCES = {"nvml": "NVML", "rsmi": "RSMI", "intel": "i915 and xe", "cray": "Cray's counters", "hwmon": "hwmon"}
 PRECISION = {
     "nvml": "to the millijoule, brought up to date every 0.02 to 0.1 s",
     "rsmi": "to some fifteen microjoules, brought up to date by its driver",
+    "intel": "to 61 microjoules, read once a minute while a job has them, because they wrap",
     "cray": "to the joule, brought up to date ten times a second",
     "hwmon": "to the microjoule, brought up to date by its driver",
 }
 SCOPES = {"node": "the board", "cpu": "processors", "memory": "memory", "gpu": "GPUs"}
-ORDER = "powercap+hwmon+cray+nvml+rsmi"
+ORDER = "powercap+hwmon+cray+nvml+rsmi+intel"
 
 
 def parse_list(text: str) -> set[int]:

@@ -54,7 +54,7 @@ def gpus_of(reader: Reader | None) -> Gpus | None:
         given=reader.integer("given"),
         counted=reader.integer("counted"),
         present=reader.integer("present"),
-        source=reader.text("source", re.compile("nvml|rsmi|mixed|simulated")),
+        source=reader.text("source", re.compile("nvml|rsmi|intel|mixed|simulated")),
         why=reader.text("why"),
         devices=reader.items("devices", _gpu, required=False),
     )
@@ -137,7 +137,7 @@ def read_energy(reader: Reader) -> Energy:
     return Energy(
         joules=reader.number("joules"),
         scope=reader.text("scope", re.compile("node|share|gpus")),
-        source=reader.text("source", re.compile("rapl|hwmon|cray|mixed|simulated|nvml|rsmi")),
+        source=reader.text("source", re.compile("rapl|hwmon|cray|mixed|simulated|nvml|rsmi|intel")),
         zones={
             name: zones.number(name)
             for name in ("package", "core", "uncore", "dram", "psys")

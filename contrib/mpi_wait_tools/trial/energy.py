@@ -21,6 +21,8 @@ HELPER = "mpi-wait-node"
 NO_ENVIRONMENT = ["/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
 SHORT_S = 1.0  # GPUs and boards bring their counters up to date about ten times a second
 PACKAGE_MOST_UW = 1_000_000_000  # assumed for a package that does not tell its maximum, to detect unseen wraps
+GPU_RANGES_UJ = {"intel": 262_144_000_000}  # the driver extends this range, if it is read before the counter wraps
+GPU_MOST_UW = 1_050_000_000
 SCOPES = ("node", "cpu", "memory", "gpu")
 ORDER = ("powercap", "hwmon", "cray")
 ZONES = {"package": "cpu", "dram": "memory"}
@@ -92,7 +94,8 @@ class Node:
             is_job = scope != "gpu" or source == "cray" or self.gpus is None or number in self.gpus
             lacks |= is_job and is_split
             if is_job and not is_split:
-                found[str(source), str(scope), int(number)] = Counter(int(energy_uj))
+                counter = Counter(int(energy_uj), GPU_RANGES_UJ.get(source, 0), GPU_MOST_UW)
+                found[str(source), str(scope), int(number)] = counter
         return found, lacks
 
     def read(self) -> Reading | None:

@@ -48,7 +48,9 @@ static bool is_too_low(const struct meter *meter, const struct meter *later)
 static const char *loss_of(const struct gpus_window *window, const struct meter *meter, const struct meter *later)
 {
 	if (!later)
-		return window->to->why[0] ? window->to->why : "a GPU's counter restarted, or is gone";
+		return window->to->why[0]             ? window->to->why
+		       : meter->source == METER_INTEL ? "a GPU's counter was not read before it could wrap, or is gone"
+		                                      : "a GPU's counter restarted, or is gone";
 	if (later->is_split || meter->is_split)
 		return meter->source == METER_NVML ? "a GPU is split between jobs" : "a GPU shares another's counter";
 	return is_too_low(meter, later) ? "a GPU's counter restarted: is persistence mode off?" : NULL;
@@ -163,7 +165,7 @@ static bool devices_read(const json_t *rows, const char *node, json_t *ret_devic
 /* Returns the source with that name. One that this release does not write counts as simulated. */
 static const char *source_known(const char *source)
 {
-	static const char *const known[] = {"nvml", "rsmi", MIXED};
+	static const char *const known[] = {"nvml", "rsmi", "intel", MIXED};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(source, known[i]) == 0)

@@ -16,7 +16,7 @@ static const char *source_name(int source)
 /* GPUs are counted one by one, in gpus.h. */
 static bool is_of_nodes(int source)
 {
-	return source != METER_NVML && source != METER_RSMI;
+	return source == POWERCAP || !meter_source_is_of_devices((enum meter_source)source);
 }
 
 /* Microjoules by source and scope. */

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tests.lib.meters import Machine
-from tests.lib.record_tools import driver
+from tests.lib.record_tools import Ticks, driver
 
 TWO = ("0 1000000 0 0 NVIDIA A", "1 500 0 0 NVIDIA B")
 LATER = ("0 1250500 0 0 NVIDIA A", "1 500500 0 0 NVIDIA B")
 BOTH_JOULES = 750.5
+NOW_S = 1_700_000_000.0
 
 
 def play(machine: Machine, begin: tuple[str, ...] = TWO, end: tuple[str, ...] = LATER) -> dict[str, Any]:
@@ -212,3 +213,123 @@ def test_a_boards_accelerators_are_no_devices_of_slurms(tmp_path: Path, monkeypa
     machine.finish()
     energy = machine.merged()["energy"]
     assert (energy["gpus"]["given"], energy["gpus"]["counted"], energy["gpu_joules"]) == (1, 1, 250.5)
+
+
+def show_intels(machine: Machine, first: int, **other: int) -> None:
+    machine.show_intel(130, "i915", energy1=first)
+    machine.show_intel(129, "xe", **other)
+
+
+def begin_intels(tmp_path: Path, now_s: float | None = None, **other: int) -> Machine:
+    """A job's begin on a node with a device of i915, one of xe, and graphics inside a processor."""
+    machine = Machine(tmp_path, powercap=False)
+    machine.now_s = now_s
+    show_intels(machine, 5_000_000, energy2=1_000_000, **other)
+    machine.show_intel(128, "i915", address="0000:00:02.0", energy1=1)
+    machine.begin()
+    return machine
+
+
+def finish_intels(machine: Machine, **other: int) -> dict[str, Any]:
+    show_intels(machine, 35_000_000, **(other or {"energy2": 3_500_000}))
+    machine.finish()
+    return machine.merged()["energy"]
+
+
+NOT_IN_TIME = "a GPU's counter was not read before it could wrap, or is gone"
+
+
+def test_energy_of_intels_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the positions of their render nodes; of the package where there is no counter of the card; no tile's."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0-1")
+    energy = finish_intels(begin_intels(tmp_path))
+    assert (energy["source"], energy["joules"], energy["gpu_joules"]) == ("intel", 32.5, 32.5)
+    devices = sorted((device["number"], device["name"], device["joules"]) for device in energy["gpus"]["devices"])
+    assert devices == [(0, "Intel GPU 0bd5", 2.5), (1, "Intel GPU 0bd5", 30.0)]
+    assert energy["gpus"]["present"] == 2 and "not_counted" not in energy
+
+
+def test_the_cards_counter_comes_before_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0")
+    machine = begin_intels(tmp_path, energy1=4_000_000)
+    assert finish_intels(machine, energy1=9_000_000, energy2=3_500_000)["gpu_joules"] == 5
+
+
+@pytest.mark.parametrize(("later_s", "counted"), [(0, 2), (238, 2), (240, 0), (-5, 0)])
+def test_intels_counters_must_be_read_before_they_wrap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later_s: float, counted: int
+) -> None:
+    """262 kJ at 1 050 W, less ten seconds. A reading in the future is of another clock."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
+    machine = begin_intels(tmp_path, NOW_S)
+    machine.now_s = NOW_S + later_s
+    gpus = finish_intels(machine)
+    assert (gpus or {}).get("gpu_joules") == (32.5 if counted else None)
+
+
+def test_samplers_read_intels_counters_once_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a job of twenty minutes has its joules. Two steps read no more often than one."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
+    machine = begin_intels(tmp_path, NOW_S)
+    with (Ticks(tmp_path / "run", 7, 0, machine.elsewhere, NOW_S, "slow") as ticks,
+          Ticks(tmp_path / "run", 7, 1, machine.elsewhere, NOW_S, "slow") as others):
+        for seconds in range(100, 1201, 100):
+            ticks.at(NOW_S + seconds)
+            others.at(NOW_S + seconds)
+    readings = len((tmp_path / "readings").read_text())
+    machine.now_s = NOW_S + 1210
+    assert finish_intels(machine)["gpu_joules"] == 32.5
+    assert 12 < readings <= 21
+
+
+def test_after_a_gap_no_sampler_reads_intels_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
+    machine = begin_intels(tmp_path, NOW_S)
+    with Ticks(tmp_path / "run", 7, 0, machine.elsewhere, NOW_S + 300, "slow") as ticks:
+        ticks.at(NOW_S + 500)
+    assert len((tmp_path / "readings").read_text()) == 1
+    show_intels(machine, 35_000_000, energy2=3_500_000)
+    machine.now_s = NOW_S + 510
+    assert machine.finish()["gpus"]["why"] == NOT_IN_TIME
+
+
+def test_no_sampler_reads_what_no_job_has(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    show_intels(machine, 1, energy1=1)
+    machine.now_s = NOW_S
+    machine.begin("", "", "anew")
+    with Ticks(tmp_path / "run", 7, 0, machine.elsewhere, NOW_S, "slow") as ticks:
+        ticks.at(NOW_S + 200)
+    assert not (tmp_path / "readings").exists() and not (tmp_path / "run/c1/intel").exists()
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", '{"since_us": 1}', '{"since_us": 1, "latest_us": -1}', "x" * 300])
+def test_notes_that_no_reader_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: str) -> None:
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
+    machine = begin_intels(tmp_path)
+    (tmp_path / "run/c1/intel").write_text(note)
+    assert finish_intels(machine) is None
+    assert json.loads((tmp_path / "run/c1/intel").read_text())["latest_us"] > 0
+
+
+@pytest.mark.parametrize(("end", "why"), [
+    ({"energy2": 1_000_000}, NOT_IN_TIME), ({"energy2": 900_000}, NOT_IN_TIME),
+    ({"energy2": 2**64 - 1}, "a GPU has no energy counter"), ({"power1": 1}, "a GPU has no energy counter"),
+], ids=["stands still", "anew", "no number", "gone"])
+def test_why_intels_devices_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: dict[str, int], why: str
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
+    energy = finish_intels(begin_intels(tmp_path), **end)
+    assert (energy["gpus"]["counted"], energy["gpus"]["why"]) == (1, why) and energy["gpu_joules"] == 30
+
+
+def test_a_tiles_counter_is_not_the_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
+    machine = Machine(tmp_path)
+    machine.show_intel(128, "i915_gt1", energy1=1)
+    machine.show_intel(129, "i915", energy1=1_000_000)
+    machine.begin()
+    machine.show_intel(129, "i915", energy1=2_000_000)
+    gpus = machine.finish()["gpus"]
+    assert (gpus["counted"], gpus["uj"], gpus["why"]) == (1, 1_000_000, "a GPU has no energy counter")

@@ -36,7 +36,7 @@ static void defaults(void)
 	CHECK(site_parse(0, NULL, &site, &error) == 0);
 	CHECK(strcmp(site.default_policy, "off") == 0 && !site.allow[0] && !site.enforce && site.pin == SITE_PIN_CORES);
 	CHECK(site.grant == SITE_GRANT_LEASE);
-	CHECK(strcmp(site.energy, "powercap+hwmon+cray+nvml+rsmi") == 0);
+	CHECK(strcmp(site.energy, "powercap+hwmon+cray+nvml+rsmi+intel") == 0);
 	CHECK(site.writer == SITE_WRITER_NODE && site.record == SITE_RECORD_POLICY && !site.threads);
 }
 
@@ -61,14 +61,14 @@ static void refuses(void)
 	        {"min_khz=99999999999", "a whole number"},
 	        {"record_min_s=1e3", "a whole number"},
 	        {"spool_user=a b", "a user's name"},
-	        {"energy=rapl", "'energy=rapl' (accepted: energy=some of powercap+hwmon+cray+nvml+rsmi)"},
-	        {"energy=", "some of powercap+hwmon+cray+nvml+rsmi"},
-	        {"energy=cray+", "some of powercap+hwmon+cray+nvml+rsmi"},
-	        {"energy=+cray", "some of powercap+hwmon+cray+nvml+rsmi"},
-	        {"energy=cray++nvml", "some of powercap+hwmon+cray+nvml+rsmi"},
-	        {"energy=cray+cray", "some of powercap+hwmon+cray+nvml+rsmi"},
-	        {"energy=cray,nvml", "some of powercap+hwmon+cray+nvml+rsmi"},
-	        {"energy=powercap+hwmon+cray+nvml+nvml", "some of powercap+hwmon+cray+nvml+rsmi"},
+	        {"energy=rapl", "'energy=rapl' (accepted: energy=some of powercap+hwmon+cray+nvml+rsmi+intel)"},
+	        {"energy=", "some of powercap+hwmon+cray+nvml+rsmi+intel"},
+	        {"energy=cray+", "some of powercap+hwmon+cray+nvml+rsmi+intel"},
+	        {"energy=+cray", "some of powercap+hwmon+cray+nvml+rsmi+intel"},
+	        {"energy=cray++nvml", "some of powercap+hwmon+cray+nvml+rsmi+intel"},
+	        {"energy=cray+cray", "some of powercap+hwmon+cray+nvml+rsmi+intel"},
+	        {"energy=cray,nvml", "some of powercap+hwmon+cray+nvml+rsmi+intel"},
+	        {"energy=powercap+hwmon+cray+nvml+nvml", "some of powercap+hwmon+cray+nvml+rsmi+intel"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

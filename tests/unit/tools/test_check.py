@@ -95,6 +95,13 @@ def test_modules_of_two_dies_are_named(machine: Machine) -> None:
     assert said["GPU modules"] == ("WARN", "2 GPUs of 2 share a counter with another")
 
 
+def test_intels_devices_are_listed(machine: Machine) -> None:
+    meters(machine, "", [["intel", "gpu", 0, False, "Intel GPU 0bd5", 5, 0]])
+    (finding,) = machine.named("i915 and xe")
+    assert finding.what.startswith("1 counter of GPUs (Intel GPU 0bd5), to 61 microjoules, read once a minute")
+    assert not machine.named("GPUs")
+
+
 def test_counters_that_stand_still_are_named(machine: Machine) -> None:
     meters(machine, "", [[*CRAY, time.time_ns() // 1000 - 3_600_000_000]])
     (finding,) = machine.named("Cray's counters' age")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpi_wait_tools.trial.energy import Counter, Joules, Key, Reading, joules_of
+from mpi_wait_tools.trial.energy import GPU_MOST_UW, GPU_RANGES_UJ, Counter, Joules, Key, Reading, joules_of
 
 BOARD, PACKAGE, SECOND = ("cray", "node", 0), ("powercap", "cpu", 0), ("powercap", "cpu", 1)
 MEMORY, SOCKET = ("powercap", "memory", 2), ("hwmon", "cpu", 0)
@@ -46,6 +46,15 @@ def test_a_counter_that_wraps() -> None:
     assert joules_of(before, after).of == {"cpu": 25}
     later = Reading(10.0, {PACKAGE: slow[1]}, False, False)
     assert joules_of(before, later).of == {}
+
+
+def test_a_counter_that_its_driver_extends_when_read() -> None:
+    """Intel's, of which two readings tell nothing if more than a wrap can lie between them."""
+    intel = ("intel", "gpu", 0)
+    read_uj = [Counter(joules * 10**6, GPU_RANGES_UJ["intel"], GPU_MOST_UW) for joules in (300_000, 500_000)]
+    for seconds, joules in ((249.0, {"gpu": 200_000}), (250.0, {})):
+        before, after = (Reading(at, {intel: one}, False, False) for at, one in zip((0.0, seconds), read_uj))
+        assert joules_of(before, after) == Joules(joules, not joules)
 
 
 def test_a_counter_that_is_gone_or_began_anew() -> None:
