@@ -55,9 +55,11 @@ static double try_room(const struct account *account, uint64_t now_ns)
 
 uint64_t account_room(const struct account *account, uint64_t now_ns)
 {
-	double left_ns = account_allowed(account, now_ns) - account->spent_ns, try_ns = try_room(account, now_ns);
+	double allowed_ns = account_allowed(account, now_ns), left_ns = allowed_ns - account->spent_ns;
+	double error_ns = account->ranks > 2 ? 2 * root(account->variance) : 0, try_ns = try_room(account, now_ns);
 
 	left_ns = (left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS) + account->forgiven_ns;
+	left_ns -= error_ns > allowed_ns ? error_ns - allowed_ns : 0;
 	left_ns = left_ns < try_ns ? left_ns : try_ns;
 	return !account->paused && left_ns > 0 ? (uint64_t)left_ns : 0;
 }

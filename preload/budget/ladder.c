@@ -56,11 +56,9 @@ enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_n
 	pace->near = (pace->near << 1 & NEAR_WINDOW) | near;
 	usual->far = (usual->far << 1 & rule->far_window) | far;
 	usual_learn(usual, gap_ns, near);
-	if (!held)
-		pace->signs = 0;
+	pace->signs = held ? pace->signs + near : 0;
 	if (!near)
 		return LADDER_QUIET;
-	pace->signs += held;
 	if (held || pace->near > 1 || (far && usual->far > 1))
 		pace->held_ns = now_ns + HOLD_NS;
 	return pace->signs >= HOLD_SIGNS ? LADDER_PROGRESS : LADDER_GAP;

@@ -1044,6 +1044,25 @@ static void test_what_is_kept_has_a_limit(void)
 	CHECK(account_room(&account, late_ns) > 0 && (double)account_room(&account, late_ns) <= ACCOUNT_KEPT_NS / 2);
 }
 
+/* Twice the error may be as much as the allowance. Among more than two ranks the rest of it is taken off. */
+static void test_what_may_be_an_error_is_not_left(void)
+{
+	uint64_t at_ns = OPENED + SECOND / 10;
+	double allowed_ns, left_ns;
+
+	account_reset();
+	allowed_ns = account_allowed(&account, at_ns);
+	left_ns = (double)account_room(&account, at_ns);
+	account.variance = allowed_ns * allowed_ns;
+	CHECK((double)account_room(&account, at_ns) == left_ns);
+	account.ranks = 3;
+	CHECK(account_room(&account, at_ns) == 0);
+	account.variance = allowed_ns * allowed_ns / 4;
+	CHECK((double)account_room(&account, at_ns) == left_ns);
+	account.variance *= 1.8 * 1.8;
+	CHECK(is_near((double)account_room(&account, at_ns), allowed_ns * 0.2, 1e-3));
+}
+
 /* Returns how much the account allows a call that is not compared, in a wait since that time. */
 static double unmeasured(uint64_t since_ns, uint64_t now_ns)
 {
@@ -2602,6 +2621,7 @@ static void accounts_test(void)
 {
 	test_what_is_allowed_grows_with_time();
 	test_what_is_kept_has_a_limit();
+	test_what_may_be_an_error_is_not_left();
 	test_the_ranks_share_what_nothing_measures();
 	test_calls_are_charged_against_looks();
 	test_a_usual_period_is_known_once_its_error_is_small();
