@@ -198,8 +198,6 @@ static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns,
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	step_note(sampler, young_ns, is_last);
-	if (!is_last)
-		meters_keep(sampler->node_directory);
 	if (!sampler->counted)
 		saving_feed_find(&sampler->saving);
 	problem_say(sampler, is_last);
@@ -278,6 +276,7 @@ static void *sampler_main(void *argument)
 		if (wait_for_turn(sampler, turn_ns))
 			break;
 		tick(sampler, interval, booked_ns, false);
+		meters_keep(sampler->node_directory);
 	}
 	return NULL;
 }
