@@ -1,5 +1,6 @@
 /*
- * The account measures what sleeping costs the job. The law stands in account.h.
+ * The account measures what sleeping costs the job. The law stands in account.h. Variances are never negative. A square
+ * root is one instruction: libm is not linked.
  */
 #include "preload/budget/account.h"
 
@@ -15,12 +16,6 @@
 static double limit(double value, double most)
 {
 	return value > most ? most : value < -most ? -most : value;
-}
-
-/* Returns the square root, or 0 of a number that is not positive. One instruction: libm is not linked. */
-static double root(double square)
-{
-	return square > 0 ? __builtin_sqrt(square) : 0;
 }
 
 void account_open(struct account *account, uint64_t now_ns, uint64_t ppm, uint32_t ranks)
@@ -56,7 +51,8 @@ static double try_room(const struct account *account, uint64_t now_ns)
 uint64_t account_room(const struct account *account, uint64_t now_ns)
 {
 	double allowed_ns = account_allowed(account, now_ns), left_ns = allowed_ns - account->spent_ns;
-	double error_ns = account->ranks > 2 ? 2 * root(account->variance) : 0, try_ns = try_room(account, now_ns);
+	double error_ns = account->ranks > 2 ? 2 * __builtin_sqrt(account->variance) : 0;
+	double try_ns = try_room(account, now_ns);
 
 	left_ns = (left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS) + account->forgiven_ns;
 	left_ns -= error_ns > allowed_ns ? error_ns - allowed_ns : 0;
@@ -110,7 +106,7 @@ static void check(struct account *account, const struct account_periods *periods
 		account->pause *= pause_growth(account, now_ns);
 	account->pause += account->pause == 0;
 	account->paused = true;
-	account->unsure = account->ranks <= 2 && lost(account) < 2 * root(account->variance);
+	account->unsure = account->ranks <= 2 && lost(account) < 2 * __builtin_sqrt(account->variance);
 	account->paused_ns = now_ns;
 }
 
@@ -128,7 +124,7 @@ static double look_mean(const struct account_periods *periods, double middle_ns,
 		sum += beside_ns;
 		square += more_ns < beside_ns ? more_ns * more_ns : beside_ns * beside_ns;
 	}
-	*ret_variance = n > 1 ? (square - sum * sum / n) / (n - 1) : 0;
+	*ret_variance = n > 1 ? __builtin_fabs(square - sum * sum / n) / (n - 1) : 0;
 	return middle_ns + sum / n;
 }
 
@@ -288,8 +284,7 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	periods->streak_ns = (streak ? periods->streak_ns : 0) + (awake ? 0 : more_ns);
 	if (awake)
 		return;
-	if (account->since_ns == 0)
-		account->since_ns = now_ns - passed_ns;
+	account->since_ns = account->since_ns != 0 ? account->since_ns : now_ns - passed_ns;
 	account->covered_ns += (double)passed_ns;
 	shared = kinds_at_once(account, now_ns);
 	/* In the sum, n periods less n times the mean of `looked` others: so many variances are n + n * n / looked. */
@@ -311,7 +306,7 @@ void account_charge(struct account *account, double nap_ns)
 	account->tried_ns += nap_ns;
 }
 
-void account_overslept(struct account *account, uint64_t over_ns, uint32_t here, uint64_t now_ns)
+void account_overslept(struct account *account, int64_t over_ns, uint32_t here, uint64_t now_ns)
 {
 	double many = (double)account->ranks / (here > 0 ? here : 1), cost_ns = (double)over_ns * (many > 1 ? many : 1);
 
@@ -323,10 +318,9 @@ void account_settle(struct account *account, uint64_t now_ns)
 {
 	double beyond_ns = account_allowed(account, now_ns) - ACCOUNT_KEPT_NS - account->spent_ns;
 
-	if (beyond_ns > 0)
-		account_charge(account, beyond_ns);
+	account_charge(account, beyond_ns > 0 ? beyond_ns : 0);
 	account->variance -= account->variance / MEMORY;
-	account->forgiven_ns = limit(root(account->variance), TRY_NS);
+	account->forgiven_ns = limit(__builtin_sqrt(account->variance), TRY_NS);
 	if (account->paused)
 		return;
 	account->pause /= 2;

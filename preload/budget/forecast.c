@@ -225,9 +225,7 @@ bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint6
 	bool is_expected = margin_ns >= margin_first_ns(forecast) && ended_ns + margin_ns / 2 >= aimed_ns &&
 	                   ended_ns <= aimed_ns + margin_ns / 2;
 
-	if (own_ns != 0 && is_expected)
-		return false;
-	return ended_ns < landed_ns + tail_ns + own_ns + own_ns / 2;
+	return !(own_ns != 0 && is_expected) && ended_ns < landed_ns + tail_ns + own_ns + own_ns / 2;
 }
 
 void forecast_own(struct forecast *forecast, uint64_t took_ns)
@@ -268,8 +266,7 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 		entry->stride = calls;
 		entry->since = (struct forecast_ends){.count = 0};
 		entry->periods = (struct account_periods){.count = 0};
-		entry->strayed = 0;
-		periods = 0;
+		periods = entry->strayed = 0;
 	}
 	entry->number = forecast->number;
 	return periods;
@@ -300,8 +297,9 @@ static bool change_learn(const struct forecast *forecast, struct forecast_entry 
 static void ends_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen,
                        uint32_t periods, bool changed)
 {
-	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
-	uint32_t margin = entry->margin_ns >> FORECAST_UNIT;
+	uint32_t wait = units(forecast->began_ns, seen.ended_ns), margin = entry->margin_ns >> FORECAST_UNIT;
+	/* At least one of several periods was as short as their mean. */
+	uint32_t since = units(entry->ended_ns, seen.ended_ns) / (periods > 1 ? periods : 1);
 	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
 	bool is_first = (seen.awake && forecast->ranks <= 2 && entry->wait.count < FORECAST_KNOWN) || changed ||
 	                (entry->looked == 0 && is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT);
@@ -319,8 +317,6 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	}
 	if (is_first || (entry->wait.count > 0 && wait + margin < range_of(&entry->wait, 0).least))
 		end_keep(&entry->wait, wait);
-	/* At least one of several periods was as short as their mean. */
-	since = periods > 1 ? since / periods : since;
 	if (periods != 0 && (is_first || (entry->since.count > 0 && since + margin < range_of(&entry->since, 0).least)))
 		end_keep(&entry->since, since);
 }

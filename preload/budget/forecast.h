@@ -69,6 +69,9 @@ struct forecast_entry {
 	uint32_t stride;            /* usual difference of such numbers from one end to the next */
 	uint64_t work_ns;           /* usual own work of the thread from one end to the next wait */
 	uint64_t waited_ns;         /* the thread's waited_ns when the call ended last */
+	int64_t told_ns;            /* how much the thread told in the call that ended last; 0: nothing */
+	int64_t more_ns;            /* by how much the latest periods were longer than usual */
+	uint64_t least_ns;          /* shortest period that the thread told nothing of; 0: unknown */
 	uint8_t strayed;            /* number of ends in a row that were more than a stride apart */
 	uint8_t late;               /* number of late ends in a row, up to 2 */
 	uint32_t own_ns;            /* shortest time from forwarding to return; 0: no sleep before this call */

@@ -39,14 +39,14 @@ static void overslept_charge(struct plan *plan, uint64_t now_ns)
 
 	plan->overslept_ns = __atomic_load_n(&plan->node->overslept_ns, __ATOMIC_RELAXED);
 	if (plan->overslept_ns != before_ns)
-		account_overslept(&plan->account, plan->overslept_ns - before_ns,
+		account_overslept(&plan->account, (int64_t)(plan->overslept_ns - before_ns),
 		                  __atomic_load_n(&plan->node->claimed, __ATOMIC_RELAXED), now_ns);
 }
 
 void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns)
 {
 	plan->forecasts = forecasts && plan->forecast;
-	plan->slept = false;
+	plan->told_ns = plan->slept = false;
 	plan->ended_ns = plan->landing_ns = plan->empty_ns = plan->woke_ns = plan->landed_ns = plan->outlasted_ns = 0;
 	plan->silent_ns = now_ns;
 	if (looks_find(&plan->looks, now_ns, real_ns)) {
@@ -89,6 +89,7 @@ static void nap_end(struct plan *plan)
 
 	if (plan->empty_ns == 0)
 		return;
+	plan->told_ns += told_ns;
 	if (told_ns > 0)
 		__atomic_fetch_add(&plan->node->overslept_ns, told_ns, __ATOMIC_RELAXED);
 	account_charge(&plan->account, (double)(cost_ns - told_ns));
@@ -159,8 +160,7 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 
 	if (must_be_awake(plan, now_ns) && ask_ns < FORECAST_NAP_NS)
 		return (struct plan_step){.advice = PLAN_LOOK};
-	if (end_ns < now_ns)
-		plan->outlasted_ns = end_ns;
+	plan->outlasted_ns = end_ns < now_ns ? end_ns : plan->outlasted_ns;
 	if (ask_ns < FORECAST_NAP_NS)
 		return (struct plan_step){.advice = PLAN_LANDED};
 	plan->landing_ns = landing_ns;
@@ -252,14 +252,27 @@ static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 	lane->cost_windows = account->windows;
 }
 
-/* Makes the account learn the period of a call that ended, and widens the margin if a loss was measured. */
+/*
+ * Makes the account learn the period of a call that ended, and widens the margin if a loss was measured. Takes back
+ * what the thread has told of an oversleep in the call before, as far as both periods together were no longer than
+ * usual.
+ */
 static void period_learn(struct plan *plan, struct forecast_passed passed, uint64_t now_ns)
 {
 	struct forecast_entry *entry = plan->forecast->entry;
 	struct account *account = &plan->account;
 	uint64_t period_ns = passed.ns / passed.periods, window_ns = looks_window_ns(&plan->looks);
+	uint64_t usual_ns = account_knows(&entry->periods) ? (uint64_t)entry->periods.usual_ns : entry->least_ns;
+	int64_t more_ns = (int64_t)(passed.ns - usual_ns * passed.periods);
+	int64_t lost_ns = more_ns + entry->more_ns, back_ns = entry->told_ns - (lost_ns > 0 ? lost_ns : 0);
 	bool paused = account->paused;
 
+	if (back_ns > 0)
+		__atomic_fetch_sub(&plan->node->overslept_ns, (uint64_t)back_ns, __ATOMIC_RELAXED);
+	if (entry->told_ns == 0 && plan->told_ns == 0 && entry->least_ns - 1 >= period_ns)
+		entry->least_ns = period_ns;
+	entry->told_ns = account->ranks == 2 && usual_ns > 0 ? (int64_t)plan->told_ns : 0;
+	entry->more_ns = more_ns;
 	if (passed.looked && is_doubted(plan))
 		entry->work_ns = account_relearned(account, &entry->periods, period_ns, now_ns) ? 0 : entry->work_ns;
 	else if (passed.looked)

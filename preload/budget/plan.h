@@ -58,6 +58,7 @@ struct plan {
 	uint64_t landed_ns;    /* when the latest nap by forecast ended; 0: none */
 	uint64_t woke_ns;      /* when the latest nap ended */
 	uint64_t over_ns;      /* how much later than asked the latest nap ended */
+	uint64_t told_ns;      /* how much the open call's naps overslept beyond the cut */
 	uint64_t overslept_ns; /* the node's overslept_ns when this thread charged it last */
 };
 
@@ -122,7 +123,8 @@ struct plan_nap {
 /*
  * Learns that a nap is over: how late it ended, and that something may have come in it. Once something has come, what
  * the thread overslept beyond the cut, or beyond FORECAST_SHORT_NS where nothing is compared, is added to the node's
- * overslept_ns. The threads of the node's ranks charge it when they open their next call.
+ * overslept_ns. The threads of the node's ranks charge it when they open their next call. A rank of two takes back what
+ * delayed nobody, when that call ends next (plan_close).
  */
 void plan_woke(struct plan *plan, struct plan_nap nap);
 

@@ -33,17 +33,14 @@ void looks_open(struct looks *looks, uint64_t seed, uint64_t now_ns)
 
 bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns)
 {
-	uint64_t number, window_ns, begin_ns;
-	unsigned shift;
+	unsigned shift = period_shift(looks, now_ns);
+	uint64_t window_ns = looks_window_ns(looks), number = real_ns >> shift, begin_ns;
 
 	if (now_ns < looks->until_ns)
 		return false;
 	looks->since_ns += looks->since_ns != 0 ? (now_ns - looks->since_ns) / 2 : 0;
 	for (unsigned level = 0; level <= LOOKS_LEVELS; level++)
 		looks->covered_ns[level] /= 2;
-	window_ns = looks_window_ns(looks);
-	shift = period_shift(looks, now_ns);
-	number = real_ns >> shift;
 	begin_ns = window_begin(looks, number, shift);
 	if (real_ns >= begin_ns + window_ns)
 		begin_ns = window_begin(looks, ++number, shift);
@@ -57,8 +54,7 @@ void looks_step(struct looks *looks, uint64_t period_ns, uint64_t passed_ns, uin
 {
 	unsigned needed = 0;
 
-	if (looks->since_ns == 0)
-		looks->since_ns = now_ns - passed_ns;
+	looks->since_ns = looks->since_ns != 0 ? looks->since_ns : now_ns - passed_ns;
 	while (needed < LOOKS_LEVELS && period_ns * LOOKS_STEPS > UINT64_C(1) << (LOOKS_WINDOW_SHIFT + needed))
 		needed++;
 	for (unsigned level = needed; level <= LOOKS_LEVELS; level++) {

@@ -2251,6 +2251,71 @@ static void test_an_oversleep_of_a_call_that_is_not_compared_is_told_from_100_us
 	CHECK(node.overslept_ns == 500 * US && plan.account.spent_ns == 6.9e5 && lane.late_ns == 690 * US);
 }
 
+/* Ends the open call, in which the latest nap ended now, and the same call after it next_ns later. Returns what stays
+ * told. */
+static uint64_t told_after(uint64_t woke_ns, uint64_t next_ns)
+{
+	plan_progress(&plan, woke_ns, woke_ns);
+	plan_close(&plan, woke_ns);
+	plan_open(&plan, SITE, forecast.number + 1, true, woke_ns, real_of(woke_ns));
+	plan_close(&plan, woke_ns + next_ns);
+	return node.overslept_ns;
+}
+
+/* The nap ended 1 ms late. */
+static void test_an_oversleep_that_delays_nobody_is_taken_back(void)
+{
+	struct plan_nap nap = {.end = PLAN_BY_FORECAST, .alike = true};
+	uint64_t ask_ns = 500 * US, took_ns = 1500 * US, woke_ns, usual_ns, told_ns, late_ns;
+	double spent_ns;
+
+	woke_ns = napped_play(true, nap, ask_ns, took_ns);
+	usual_ns = (uint64_t)forecast.entry->periods.usual_ns;
+	late_ns = woke_ns - forecast.entry->ended_ns - usual_ns;
+	told_ns = MS - usual_ns / ACCOUNT_CUT;
+	CHECK(late_ns < told_ns && told_after(woke_ns, usual_ns) == late_ns);
+	woke_ns = napped_play(true, nap, ask_ns, took_ns);
+	CHECK(told_after(woke_ns, 2 * usual_ns) == told_ns);
+	woke_ns = napped_play(true, nap, ask_ns, took_ns);
+	CHECK(told_after(woke_ns, usual_ns - late_ns) == 0);
+	spent_ns = plan.account.spent_ns;
+	woke_ns += usual_ns - late_ns;
+	plan_open(&plan, SITE, forecast.number + 1, true, woke_ns, real_of(woke_ns));
+	CHECK(is_near(plan.account.spent_ns, spent_ns - (double)told_ns, 1e-6));
+	plan_close(&plan, woke_ns + usual_ns);
+	CHECK(node.overslept_ns == 0); /* once */
+	woke_ns = napped_play(true, nap, ask_ns, took_ns);
+	plan.account.ranks = 3;
+	CHECK(told_after(woke_ns, usual_ns - late_ns) == told_ns);
+}
+
+/* Before looks have shown how long the periods are: beside the shortest. */
+static void test_an_oversleep_before_the_first_look_is_taken_back(void)
+{
+	struct plan_nap nap = {.end = PLAN_BY_LADDER, .alike = true, .ask_ns = 500 * US};
+	uint64_t now_ns = OPENED + LOOKS_FIRST_NS;
+
+	for (int shortest = 0; shortest < 2; shortest++) {
+		plan_reset(true);
+		now_ns = OPENED + LOOKS_FIRST_NS;
+		for (uint32_t number = 0; number < 4; number++) {
+			plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
+			now_ns += shortest && number == 2 ? MS / 2 : MS;
+			plan_close(&plan, now_ns);
+		}
+		plan_open(&plan, SITE, 4, true, now_ns, real_of(now_ns));
+		nap.began_ns = now_ns;
+		nap.woke_ns = now_ns + 1500 * US;
+		plan_woke(&plan, nap);
+		CHECK(!account_knows(&forecast.entry->periods));
+		CHECK(told_after(nap.woke_ns, 500 * US) == (shortest ? 900 * US : 0));
+		/* The period after an oversleep is short, and not the shortest. */
+		plan_open(&plan, SITE, 6, true, nap.woke_ns + MS, real_of(nap.woke_ns + MS));
+		plan_close(&plan, nap.woke_ns + 1500 * US);
+		CHECK(forecast.entry->least_ns == (shortest ? MS / 2 : MS));
+	}
+}
+
 /* What is known of exits after 100 naps of that kind, each of 500 us more than asked. */
 static uint64_t exit_after(struct plan_nap nap)
 {
@@ -2674,6 +2739,8 @@ static void plans_test(void)
 	test_what_is_compared_is_charged_for_late_naps_alone();
 	test_all_ranks_of_the_node_are_charged_for_an_oversleep();
 	test_an_oversleep_of_a_call_that_is_not_compared_is_told_from_100_us_on();
+	test_an_oversleep_that_delays_nobody_is_taken_back();
+	test_an_oversleep_before_the_first_look_is_taken_back();
 	test_no_more_is_told_than_was_compared();
 	test_naps_that_tell_nothing_of_exits_teach_none();
 	test_no_nap_is_longer_than_it_may_be();
