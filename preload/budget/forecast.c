@@ -274,19 +274,20 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 
 /*
  * Counts the waits in a row that outlast all known ends by more than a quarter, or follow work that was longer than
- * twice the usual. A look keeps the ends of such waits as well: those do not count as known. Returns true if
+ * twice the usual. The ends of such waits that are kept, in a look say, do not count as known. Returns true if
  * FORECAST_KNOWN waits show that the program has changed, and forgets the ends. With two ranks alone: among more,
  * others may have slept.
  */
 static bool change_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
 {
-	uint32_t known = range_of(&entry->wait, seen.look != 0 ? entry->outlasted : 0).most;
+	uint32_t known = range_of(&entry->wait, entry->kept).most;
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns);
 	bool outlasts = entry->wait.count >= FORECAST_KNOWN && !seen.late && wait > known + known / 4 &&
 	                wait >= FORECAST_SHORT_NS / 2 >> FORECAST_UNIT;
 	bool longer = entry->work_ns != 0 && forecast->work_ns > 2 * entry->work_ns + FORECAST_SHORT_NS;
 
 	entry->outlasted = (uint8_t)(forecast->ranks <= 2 && (outlasts || longer) ? entry->outlasted + 1 : 0);
+	entry->kept = entry->outlasted > 1 ? entry->kept : 0;
 	if (entry->outlasted < FORECAST_KNOWN)
 		return false;
 	entry->work_ns = entry->wait.count = entry->since.count = entry->looked = entry->outlasted = 0;
@@ -300,25 +301,24 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), margin = entry->margin_ns >> FORECAST_UNIT;
 	/* At least one of several periods was as short as their mean. */
 	uint32_t since = units(entry->ended_ns, seen.ended_ns) / (periods > 1 ? periods : 1);
+	bool in_look = seen.look != 0;
 	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
 	bool is_first = (seen.awake && forecast->ranks <= 2 && entry->wait.count < FORECAST_KNOWN) || changed ||
-	                (entry->looked == 0 && is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT);
+	                (entry->looked < (forecast->ranks <= 2 ? FORECAST_KNOWN : 1) && is_unknown &&
+	                 wait >= FORECAST_LONG_NS >> FORECAST_UNIT);
 
 	if (seen.late && entry->wait.count < FORECAST_KNOWN)
 		entry->wait.count = entry->since.count = 0;
 	if (seen.late || (forecast->late && !forecast->shorter))
 		return;
-	if (seen.look != 0) {
+	if (in_look || is_first || wait + margin < range_of(&entry->wait, 0).least) {
 		end_keep(&entry->wait, wait);
-		if (periods == 1 && entry->look == seen.look)
-			end_keep(&entry->since, since);
-		entry->looked = (uint8_t)(entry->looked + (entry->looked < FORECAST_KNOWN));
-		return;
+		entry->kept = (uint8_t)(entry->kept + (entry->outlasted > 0));
 	}
-	if (is_first || (entry->wait.count > 0 && wait + margin < range_of(&entry->wait, 0).least))
-		end_keep(&entry->wait, wait);
-	if (periods != 0 && (is_first || (entry->since.count > 0 && since + margin < range_of(&entry->since, 0).least)))
+	if (in_look ? periods == 1 && entry->look == seen.look
+	            : periods != 0 && (is_first || since + margin < range_of(&entry->since, 0).least))
 		end_keep(&entry->since, since);
+	entry->looked = (uint8_t)(entry->looked + (in_look && entry->looked < FORECAST_KNOWN));
 }
 
 /* Widens the margin of a late call. Narrows it a little if the thread slept and the call was in time. */

@@ -10,9 +10,10 @@
  *
  * An end is kept if it was seen in a look (contract/looks.h), in which nobody sleeps. Outside of looks an end is kept
  * only if it is earlier than all that are kept, by more than the margin. So a wait cannot grow because it was slept
- * through. Before the first look of a key, ends of long waits are kept too: a job with long steps need not wait for its
- * look. In a job of two ranks a call is watched after its first wait: until three ends are known, those of waits
- * without sleep are kept. Among more ranks other ranks may sleep then.
+ * through. Before the first look of a key, with two ranks until looks have shown three of its ends, ends of long waits
+ * are kept too: a job with long steps need not wait for its look. In a job of two ranks a call is watched after its
+ * first wait: until three ends are known, those of waits without sleep are kept. Among more ranks other ranks may sleep
+ * then.
  *
  * In a job of two ranks a wait that is longer than all known ends is no nap's work for long. If three waits in a row
  * outlast all ends known before them by a quarter, or if the thread's own work before them was longer than twice the
@@ -77,6 +78,7 @@ struct forecast_entry {
 	uint32_t own_ns;            /* shortest time from forwarding to return; 0: no sleep before this call */
 	uint8_t looked;             /* number of ends seen in looks, up to FORECAST_KNOWN */
 	uint8_t outlasted;          /* number of waits in a row that told of a change (above) */
+	uint8_t kept;               /* number of those whose ends are kept */
 	struct forecast_ends wait;  /* ends as times since the call began to wait */
 	struct forecast_ends since; /* ends as times since the end before */
 	struct account_periods periods;

@@ -25,11 +25,11 @@ static bool is_doubted(const struct plan *plan)
 /* Returns a number that is unique to the look at that time, or to the pause that serves as one; 0: it is in neither. */
 static uint64_t look_number(const struct plan *plan, uint64_t now_ns)
 {
+	uint64_t number = now_ns < plan->looks.from_ns ? 1 : plan->looks.number + 2;
+
 	if (is_doubted(plan))
 		return ~plan->account.paused_ns;
-	if (!looks_at(&plan->looks, now_ns))
-		return 0;
-	return now_ns < plan->looks.from_ns ? 1 : plan->looks.number + 2;
+	return looks_at(&plan->looks, now_ns) ? number : 0;
 }
 
 /* Charges what the ranks of this node have told since the last charge. */

@@ -14,8 +14,9 @@
  *
  * After two periods of its level a job looks in one window of four.
  *
- * A job begins with a look of LOOKS_FIRST_NS. It is twice as long at level 1: steps of a millisecond or two would else
- * be known only at the next look. Longer steps have long waits, which are slept in as soon as one end is known.
+ * A job begins with a look of LOOKS_FIRST_NS, twice as long with each level: about ten steps, so that their periods are
+ * known soon. Until then naps are short and charged by the clock, and the first window of a level may come as late as
+ * its period. Without that, 16 ranks kept 46 percent of the CPU time of 200 waits of 20 ms, and with it 19 (emulated).
  */
 #pragma once
 
@@ -33,7 +34,7 @@
 /* The window that is open now, or the next one. Times are those of the clock that waits are measured with. */
 struct looks {
 	uint64_t seed;      /* number that all ranks of the job share */
-	uint64_t opened_ns; /* when the job began; it looks for LOOKS_FIRST_NS from then on, or for longer (above) */
+	uint64_t opened_ns; /* when the job began; it looks from then on, for longer the higher the level (above) */
 	uint64_t from_ns;   /* when the window begins */
 	uint64_t until_ns;  /* when the window ends */
 	uint64_t number;    /* number of the period in which the window lies, the same in all ranks */
@@ -53,7 +54,7 @@ bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns);
 
 static inline bool looks_at(const struct looks *looks, uint64_t now_ns)
 {
-	return now_ns - looks->opened_ns < LOOKS_FIRST_NS << (looks->level == 1) ||
+	return now_ns - looks->opened_ns < LOOKS_FIRST_NS << looks->level ||
 	       (now_ns >= looks->from_ns && now_ns < looks->until_ns);
 }
 

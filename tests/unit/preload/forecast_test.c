@@ -318,8 +318,8 @@ static void test_a_job_looks_at_first(void)
 	CHECK(!looks_at(&looks, SECOND + LOOKS_FIRST_NS));
 	looks.level = 1;
 	CHECK(looks_at(&looks, SECOND + 2 * LOOKS_FIRST_NS - 1) && !looks_at(&looks, SECOND + 2 * LOOKS_FIRST_NS));
-	looks.level = 2;
-	CHECK(!looks_at(&looks, SECOND + LOOKS_FIRST_NS));
+	looks.level = 3;
+	CHECK(looks_at(&looks, SECOND + 8 * LOOKS_FIRST_NS - 1) && !looks_at(&looks, SECOND + 8 * LOOKS_FIRST_NS));
 	looks.level = 0;
 	CHECK(looks_find(&looks, SECOND + LOOKS_FIRST_NS, SECOND));
 	CHECK(!looks_find(&looks, looks.until_ns - 1, SECOND));
@@ -467,7 +467,8 @@ static void test_three_waits_that_outlast_all_ends_are_a_change(void)
 	forecast_reset(2);
 	now_ns = calls_play(SITE, SECOND, MS, 7);
 	now_ns = calls_play(SITE, now_ns, 1100 * US, 1);
-	CHECK(!change_after(&now_ns, 1500 * US, 2) && !change_after(&now_ns, 1350 * US, 1)); /* not in a row */
+	CHECK(!change_after(&now_ns, 1350 * US, 1) && !change_after(&now_ns, 1500 * US, 2)); /* the first by less */
+	CHECK(!change_after(&now_ns, 1350 * US, 1));                                         /* not in a row */
 	CHECK(!change_after(&now_ns, 1350 * US, 9)); /* by less than a quarter: one end is longer than the others */
 	CHECK(!change_after(&now_ns, 1500 * US, 2) && is_end(end_of(SITE, calls, now_ns), now_ns + MS));
 	CHECK(change_after(&now_ns, 1500 * US, 1) && !forecast_knows(&forecast));
@@ -494,6 +495,19 @@ static void test_three_such_waits_in_a_look_are_a_change_as_well(void)
 	CHECK(has_changed && forecast.entry->wait.count == 1);
 	now_ns = calls_play(SITE, now_ns, 10 * MS, 8);
 	CHECK(!has_changed && is_end(end_of(SITE, calls, now_ns), now_ns + 10 * MS));
+	now_ns = calls_play(SITE, now_ns, 20 * MS, 2);
+	CHECK(change_after(&now_ns, 20 * MS, 1)); /* the look is over: its ends do not count as known yet */
+}
+
+/* Ends that outlast all others, but not three in a row, are known from then on. */
+static void test_two_such_waits_are_known_ends(void)
+{
+	uint64_t now_ns;
+
+	forecast_reset(2);
+	now_ns = calls_play(SITE, SECOND, MS, 8);
+	now_ns = calls_play(SITE, now_ns, 10 * MS, 2);
+	CHECK(!change_after(&now_ns, MS, 1) && !change_after(&now_ns, 5 * MS, 9));
 }
 
 static void test_waits_too_short_for_a_nap_are_no_change(void)
@@ -571,6 +585,22 @@ static void test_long_waits_need_no_look(void)
 	for (int i = 0; i < 4; i++, now_ns += 100 * MS + random_below(50 * MS))
 		call_play(SITE + 2, 1, now_ns, long_ns, SEEN_SLEPT);
 	CHECK(end_of(SITE + 2, 1, now_ns) == 0); /* slept in: it may have ended before */
+}
+
+/* A look may see one end of a call and no other for long: two ranks, whose wait can grow by one nap alone, go on. */
+static void test_long_waits_of_two_ranks_need_no_more_looks(void)
+{
+	for (uint32_t ranks = 2; ranks <= 3; ranks++) {
+		uint64_t now_ns = SECOND, long_ns = 3 * FORECAST_LONG_NS;
+
+		forecast_reset(ranks);
+		call_play(SITE, 1, now_ns, long_ns, SEEN_LOOK);
+		for (int i = 0; i < 2; i++) {
+			now_ns += 100 * MS + random_below(50 * MS);
+			call_play(SITE, 1, now_ns, long_ns, SEEN_ELSE);
+		}
+		CHECK(forecast_knows(&forecast) == (ranks == 2));
+	}
 }
 
 /* Calls that end each 2 ms, after waits of any length, with two more calls of the function between two of them. */
@@ -2655,11 +2685,13 @@ static void forecasts_test(void)
 	test_only_looks_make_an_end_later();
 	test_three_waits_that_outlast_all_ends_are_a_change();
 	test_three_such_waits_in_a_look_are_a_change_as_well();
+	test_two_such_waits_are_known_ends();
 	test_waits_too_short_for_a_nap_are_no_change();
 	test_longer_own_work_is_a_change();
 	test_an_end_that_was_slept_through_is_forgotten();
 	test_enough_ends_are_to_be_known();
 	test_long_waits_need_no_look();
+	test_long_waits_of_two_ranks_need_no_more_looks();
 	test_a_call_that_is_not_seen_counts_by_its_number();
 	test_a_longer_stride_is_learned();
 	test_two_late_ends_are_seen_twice_without_a_nap();
