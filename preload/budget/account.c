@@ -106,7 +106,6 @@ static void check(struct account *account, const struct account_periods *periods
 		account->pause *= pause_growth(account, now_ns);
 	account->pause += account->pause == 0;
 	account->paused = true;
-	account->unsure = account->ranks <= 2 && lost(account) < 2 * __builtin_sqrt(account->variance);
 	account->paused_ns = now_ns;
 }
 
@@ -234,10 +233,9 @@ bool account_relearned(struct account *account, struct account_periods *periods,
 		if (changed) {
 			begin_anew(periods);
 			correct(account, periods, periods->streak_ns, kinds_at_once(account, now_ns));
-		} else if (!account->unsure)
+		} else if (account->ranks > 2)
 			periods->count = 0;
-	} else if (account->unsure && periods->slept > 0 && periods->count == ACCOUNT_SAMPLES) {
-		account->unsure = false;
+	} else if (periods->slept > 0 && periods->count == ACCOUNT_SAMPLES) {
 		changed = 2 * more_ns * periods->slept >= periods->charged_ns; /* half of it is the program's */
 	}
 	if (changed) {

@@ -86,9 +86,9 @@
  * naps until the next look. Several periods of a call in one are cut as one period is: the calls in between found their
  * messages at once, so this rank slept in none of them.
  *
- * A loss of less than two standard errors may be an error of the measure: in a job of two ranks the pause that it
- * begins counts as a look. Once it has shown 16 periods of a call, the pause ends if half of that call's loss was the
- * program's own. Among more ranks, others may sleep in that pause.
+ * A loss may be the program's own, or an error of the measure: in a job of two ranks each pause counts as a look. Once
+ * it has shown 16 periods of a call, it ends if half of that call's loss was the program's own. Among more ranks,
+ * others may sleep in that pause.
  */
 #pragma once
 
@@ -110,7 +110,6 @@ struct account {
 	double variance;       /* variance of the measured loss, in square nanoseconds; fades */
 	double forgiven_ns;    /* loss that is overlooked: the standard error of the measured one, up to 0.4 ms */
 	bool paused;           /* true while nobody may sleep */
-	bool unsure;           /* true if the loss that began the pause may be an error of the measure */
 	uint32_t pause;        /* turns between two moments at which a pause may end; at least 1 while paused */
 	uint64_t paused_ns;    /* when the pause began */
 	uint64_t resumed_ns;   /* when the latest try began: at the end of the latest pause, or at the opening */
@@ -187,7 +186,7 @@ static inline bool account_strayed(const struct account *account, const struct a
 
 /*
  * Learns the period of a call, both of whose ends lay in the same pause. Called only in a pause that is to show whether
- * the program or its naps have changed the periods: after a streak, or while unsure. Returns true if it was the
+ * the program or its naps have changed the periods: after a streak, or of two ranks. Returns true if it was the
  * program: then the pause is over. After a streak the usual period is learned anew, else by the next call.
  */
 bool account_relearned(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns);

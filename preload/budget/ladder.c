@@ -70,8 +70,7 @@ static void rung_put_on_probation(struct ladder_latency *latency, const struct l
 	latency->back_ns = latency->retry_ns = 0;
 	latency->strikes = STRIKES_OUT / 2;
 	latency->benches += latency->benches < BENCH_DOUBLINGS;
-	if (latency->exit_ns > policy->max_ns / 4)
-		latency->exit_ns = policy->max_ns / 4;
+	latency->exit_ns = latency->exit_ns < policy->max_ns / 4 ? latency->exit_ns : policy->max_ns / 4;
 }
 
 /* Returns true if the rung is not benched. Puts one whose bench is over on probation. */

@@ -13,13 +13,13 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
 }
 
 /*
- * Returns true if this pause shall show how long the open call waits when nobody sleeps: it began with a streak, or
- * with a loss that may be an error of the measure.
+ * Returns true if this pause shall show how long the open call waits when nobody sleeps: it began with a streak, or in
+ * a job of two ranks.
  */
 static bool is_doubted(const struct plan *plan)
 {
 	return plan->account.paused && plan->forecasts && plan->forecast->entry &&
-	       (plan->account.unsure || account_strayed(&plan->account, &plan->forecast->entry->periods));
+	       (plan->account.ranks <= 2 || account_strayed(&plan->account, &plan->forecast->entry->periods));
 }
 
 /* Returns a number that is unique to the look at that time, or to the pause that serves as one; 0: it is in neither. */
@@ -120,11 +120,14 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
 {
 	const struct forecast *forecast = plan->forecast;
 	uint64_t least_ns = forecast_least_ns(forecast), before_ns = forecast->entry->margin_ns;
+	uint64_t rest_ns = least_ns >> (LOOKS_PERIOD_SHIFT - LOOKS_WINDOW_SHIFT);
+	bool look = looks_at(&plan->looks, now_ns), two = forecast->ranks <= 2 && forecast->entry->late < 2;
 
 	if (must_be_awake(plan, now_ns)) {
-		if (forecast->shorter || least_ns < FORECAST_LONG_NS)
+		if (forecast->shorter || (look && plan->looks.strict) ||
+		    least_ns < FORECAST_LONG_NS / (look && two ? 4 : 1))
 			return 0;
-		end_ns = forecast->began_ns + least_ns - (least_ns >> (LOOKS_PERIOD_SHIFT - LOOKS_WINDOW_SHIFT));
+		end_ns = forecast->began_ns + least_ns - (rest_ns > FORECAST_SHORT_NS ? rest_ns : FORECAST_SHORT_NS);
 	}
 	before_ns += forecast_exit_ns(forecast, end_ns - now_ns);
 	return end_ns > now_ns + before_ns ? end_ns - before_ns : 0;

@@ -47,6 +47,7 @@ bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns)
 	looks->from_ns = now_ns + (begin_ns - real_ns);
 	looks->until_ns = looks->from_ns + window_ns;
 	looks->number = number;
+	looks->strict = shift > LOOKS_PERIOD_SHIFT + looks->level && number % 4 == 0;
 	return true;
 }
 

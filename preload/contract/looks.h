@@ -12,7 +12,8 @@
  * calls whose periods fit as often in the next shorter window cover three quarters of it. So a call that comes once in
  * a hundred steps makes no window longer: its period is made of theirs. Each new window halves what is remembered.
  *
- * After two periods of its level a job looks in one window of four.
+ * After two periods of its level a job looks in one window of four. One of four of these looks is strict: nobody sleeps
+ * in it in long waits either (budget/plan.h), so that the node's power can be compared (spank/energy/saving.h).
  *
  * A job begins with a look of LOOKS_FIRST_NS, twice as long with each level: about ten steps, so that their periods are
  * known soon. Until then naps are short and charged by the clock, and the first window of a level may come as late as
@@ -38,6 +39,7 @@ struct looks {
 	uint64_t from_ns;   /* when the window begins */
 	uint64_t until_ns;  /* when the window ends */
 	uint64_t number;    /* number of the period in which the window lies, the same in all ranks */
+	bool strict;        /* true if nobody sleeps in the window, in long waits either */
 	uint64_t since_ns;  /* when the covered time began to count; 0: it has not begun */
 	uint64_t covered_ns[LOOKS_LEVELS + 1];    /* by level: time that calls cover whose periods fit in its windows */
 	uint64_t covered_to_ns[LOOKS_LEVELS + 1]; /* by level: end of the latest period that covered some */

@@ -78,6 +78,25 @@ static uint32_t each_of(double look_s)
 	return each;
 }
 
+static double part(double some, double all)
+{
+	return all > 0 ? some / all : 0;
+}
+
+/* Returns true if ranks slept so much in looks, and beside them, that the comparison tells little. */
+static bool is_asleep(double slept_s, double awake_s, double asleep_s, double spent_s)
+{
+	return part(slept_s, awake_s) > ASLEEP_MOST * part(asleep_s, spent_s);
+}
+
+static void sleep_add(struct saving *saving, double slept_s, double awake_s, double asleep_s, double spent_s)
+{
+	saving->slept_s += slept_s;
+	saving->awake_s += awake_s;
+	saving->asleep_s += asleep_s;
+	saving->spent_s += spent_s;
+}
+
 void saving_add(struct saving *saving, const struct saving_look *look)
 {
 	struct saving_pair pair = {look->look_j / look->look_s, look->beside_j / look->beside_s};
@@ -89,12 +108,16 @@ void saving_add(struct saving *saving, const struct saving_look *look)
 	if (!(look->look_s > 0) || !(look->beside_s > 0) || !is_watts(pair.look_w) || !is_watts(pair.beside_w) ||
 	    saving->each == EACH_MAX)
 		return;
-	if (saving->each == 0)
+	if (is_asleep(look->slept_s, look->awake_s, look->asleep_s, look->spent_s)) {
+		if (saving->each == 0)
+			sleep_add(saving, look->slept_s, look->awake_s, look->asleep_s, look->spent_s);
+		return;
+	}
+	if (saving->each == 0) {
 		saving->each = each_of(look->look_s);
-	saving->slept_s += look->slept_s;
-	saving->awake_s += look->awake_s;
-	saving->asleep_s += look->asleep_s;
-	saving->spent_s += look->spent_s;
+		saving->slept_s = saving->awake_s = saving->asleep_s = saving->spent_s = 0;
+	}
+	sleep_add(saving, look->slept_s, look->awake_s, look->asleep_s, look->spent_s);
 	saving->open.look_w += pair.look_w;
 	saving->open.beside_w += pair.beside_w;
 	saving->begun++;
@@ -121,10 +144,10 @@ void saving_merge(struct saving *sum, const struct saving *step)
 	struct saving more = *step;
 
 	sum->still += step->still < UINT32_MAX - sum->still ? step->still : UINT32_MAX - sum->still;
-	sum->slept_s += step->slept_s;
-	sum->awake_s += step->awake_s;
-	sum->asleep_s += step->asleep_s;
-	sum->spent_s += step->spent_s;
+	if (sum->each == 0 && step->each != 0)
+		sum->slept_s = sum->awake_s = sum->asleep_s = sum->spent_s = 0;
+	if (sum->each == 0 || step->each != 0)
+		sleep_add(sum, step->slept_s, step->awake_s, step->asleep_s, step->spent_s);
 	if (step->each == 0)
 		return;
 	if (sum->each == 0)
@@ -209,9 +232,9 @@ static void ratio_find(const struct saving *saving, struct saving_result *ret_re
 	ret_result->error_w = WIDER * t_quantile(residuals.count - 2 * residuals.cut - 1) * residuals_error(&residuals);
 }
 
-static double part(double some, double all)
+bool saving_seen(const struct saving *saving)
 {
-	return all > 0 ? some / all : 0;
+	return saving->each > 0 || saving->still > 0 || saving->awake_s > 0;
 }
 
 void saving_solve(const struct saving *saving, struct saving_result *ret_result)
@@ -222,12 +245,12 @@ void saving_solve(const struct saving *saving, struct saving_result *ret_result)
 	*ret_result = (struct saving_result){.looks = looks, .at_least = in_looks > ASLEEP_SOME * beside};
 	if ((double)saving->still * STILL > looks && saving->still >= SAVING_LOOKS_LEAST / 2)
 		ret_result->why = SAVING_COARSE;
+	else if (in_looks > ASLEEP_MOST * beside)
+		ret_result->why = SAVING_ASLEEP;
 	else if (saving->count < SAVING_LOOKS_LEAST)
 		ret_result->why = SAVING_FEW;
 	else if (!(beside > 0))
 		ret_result->why = SAVING_AWAKE;
-	else if (in_looks > ASLEEP_MOST * beside)
-		ret_result->why = SAVING_ASLEEP;
 	else
 		ratio_find(saving, ret_result);
 }

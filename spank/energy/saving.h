@@ -45,8 +45,8 @@ struct saving {
 	uint32_t count;           /* pairs */
 	uint32_t begun;           /* looks in open */
 	uint32_t still;           /* looks in which a counter stood still */
-	double slept_s, awake_s;  /* sums of saving_look */
-	double asleep_s, spent_s; /* sums of saving_look */
+	double slept_s, awake_s;  /* sums of saving_look: of the used ones, or of all while none was used */
+	double asleep_s, spent_s; /* likewise */
 	struct saving_pair open;  /* sum of the looks that make no pair yet */
 	struct saving_pair pair[SAVING_PAIRS_MAX];
 };
@@ -61,11 +61,18 @@ struct saving_result {
 	bool at_least;   /* ranks slept in looks too, though less: more is saved than the figures tell */
 };
 
-/* Adds a look. A look with a part without length or power is left out. */
+/*
+ * Adds a look. A look with a part without length or power is left out. So is one in which the ranks slept more than
+ * half as much as beside it: strict looks (preload/contract/looks.h) tell of jobs whose waits are long. What they slept
+ * in such looks is kept until another look is used.
+ */
 void saving_add(struct saving *saving, const struct saving_look *look);
 
 /* Adds a step's looks to *sum. */
 void saving_merge(struct saving *sum, const struct saving *step);
+
+/* Returns true if a look was seen, used or not. */
+bool saving_seen(const struct saving *saving);
 
 /* Computes the powers and the interval, or the reason why they are unknown. */
 void saving_solve(const struct saving *saving, struct saving_result *ret_result);

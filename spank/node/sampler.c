@@ -96,7 +96,7 @@ static void energy_read(struct sampler *sampler, uint64_t young_ns)
 	if (!step->has_energy)
 		step->from = step->to;
 	step->has_energy = true;
-	step->saving = sampler->saving.sums.each > 0 || sampler->saving.sums.still > 0 ? &sampler->saving.sums : NULL;
+	step->saving = saving_seen(&sampler->saving.sums) ? &sampler->saving.sums : NULL;
 	power_add(&sampler->power, &step->to);
 	step->power = &sampler->power;
 }

@@ -21,7 +21,7 @@ json_t *record_saving_write(const struct saving *saving, const char *refusal)
 	struct saving_result result;
 	json_t *json;
 
-	if (saving->each == 0 && saving->still == 0)
+	if (!saving_seen(saving))
 		return NULL;
 	saving_solve(saving, &result);
 	if (refusal || result.why)

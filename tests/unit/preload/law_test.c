@@ -146,11 +146,11 @@ static double law_allowed(void)
 	return START_NS + (double)(model.now_ns - process.opened_ns) * SLOWDOWN / 1e6;
 }
 
-/* In a look only what is known to be long, and not to its end. */
+/* In a look only what is known to be long, and not to its end; in a strict one nothing. */
 static void look_check(const struct plan *plan, uint64_t ask_ns)
 {
 	const struct looks *looks = &plan->looks;
-	uint64_t now_ns = model.now_ns, least_ns;
+	uint64_t now_ns = model.now_ns, least_ns, rest_ns;
 
 	CHECK_LAW(looks->from_ns <= now_ns || now_ns + ask_ns <= looks->from_ns,
 	          "a nap of %" PRIu64 ", %" PRIu64 " before a look", ask_ns, looks->from_ns - now_ns);
@@ -158,8 +158,9 @@ static void look_check(const struct plan *plan, uint64_t ask_ns)
 		return;
 	CHECK_LAW(plan->forecasts && forecast_knows(plan->forecast), "a nap of %" PRIu64 " in a look", ask_ns);
 	least_ns = plan->forecast->entry ? forecast_least_ns(plan->forecast) : 0;
-	CHECK_LAW(least_ns >= FORECAST_LONG_NS &&
-	                  now_ns + ask_ns <= plan->forecast->began_ns + least_ns - least_ns / 16,
+	rest_ns = least_ns / 16 > FORECAST_SHORT_NS ? least_ns / 16 : FORECAST_SHORT_NS;
+	CHECK_LAW(!looks->strict && least_ns >= FORECAST_LONG_NS / (plan->forecast->ranks > 2 ? 1 : 4) &&
+	                  now_ns + ask_ns <= plan->forecast->began_ns + least_ns - rest_ns,
 	          "a nap of %" PRIu64 " in a look, of a wait of %" PRIu64, ask_ns, least_ns);
 }
 

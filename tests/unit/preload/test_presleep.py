@@ -56,7 +56,7 @@ def test_a_rank_sleeps_before_a_collective_until_the_last_one_comes(abi: str, ra
 
 def test_ends_are_learned_in_looks_alone() -> None:
     """The first calls burn; then nothing is known until a look. In looks nothing sleeps, later neither."""
-    marks, _, _, lane = play("Allreduce", 400, lead_us=2 * FIRST_LOOK_US)
+    marks, _, _, lane = play("Allreduce", 400, lead_us=2 * FIRST_LOOK_US, ranks=3)
     assert marks.index("n") > BURNED + KNOWN, "more calls than it takes are seen in no look"
     assert re.search(r"n\.{2,}n", marks) and lane["cost_windows"] > 2
     assert lane["cost_slept_ns"] > 0 and abs(lane["cost_more_ns"]) < 1000

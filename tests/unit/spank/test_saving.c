@@ -264,6 +264,46 @@ static void test_ranks(void)
 	}
 }
 
+static bool is_known(const struct saving *saving)
+{
+	struct saving_result result;
+
+	saving_solve(saving, &result);
+	return !result.why && !result.at_least && result.looks == 40 && fabs(result.look_w - 200) < 1e-6 &&
+	       fabs(result.beside_w - 180) < 1e-3;
+}
+
+/* A job whose waits are long sleeps in most looks. Those tell nothing, but why: in whatever order steps come. */
+static void test_strict_looks(void)
+{
+	struct saving sum = {0}, asleep = looks_of(120, 180, 0.45, 0.5), strict = looks_of(40, 180, 0, 0.5),
+	              mixed = {0};
+	struct saving_look looks[2] = {
+	        {.look_j = 18.5, .beside_j = 18, .slept_s = 0.45},
+	        {.look_j = 20, .beside_j = 18},
+	};
+	struct saving_result result;
+
+	CHECK(asleep.each == 0 && asleep.count == 0 && saving_seen(&asleep) && !saving_seen(&sum));
+	for (int i = 0; i < 160; i++) {
+		struct saving_look look = looks[i % 4 == 3];
+
+		look.look_j += i / 4 % 2 > 0 ? 0.1 : -0.1;
+		look.look_s = look.beside_s = 0.1;
+		look.awake_s = look.spent_s = 1;
+		look.asleep_s = 0.5;
+		saving_add(&mixed, &look);
+	}
+	CHECK(is_known(&mixed));
+	saving_merge(&sum, &asleep);
+	saving_solve(&sum, &result);
+	CHECK(result.why && strcmp(result.why, SAVING_ASLEEP) == 0);
+	saving_merge(&sum, &strict);
+	CHECK(is_known(&sum));
+	saving_merge(&sum, &asleep);
+	CHECK(is_known(&sum));
+}
+
 /* A hundred thousand looks have room, and none of them is lost but for those of one pair. */
 static void test_bounded(void)
 {
@@ -337,6 +377,7 @@ int main(void)
 	test_width();
 	test_unknown();
 	test_ranks();
+	test_strict_looks();
 	test_bounded();
 	test_text();
 	test_damage();

@@ -145,6 +145,19 @@ def test_why_it_is_not_known(tmp_path: Path, changes: dict[str, Any], why: str) 
     assert "saved" not in energy and energy["saved_why"] == why
 
 
+def test_strict_looks_tell_of_a_job_whose_waits_are_long(tmp_path: Path) -> None:
+    """It sleeps in the others."""
+    node = Node(tmp_path, rank(0), rank(1), in_looks=0.4)
+
+    def meanwhile(look: int) -> None:
+        node.in_looks = 0.0 if look % 4 == 2 else 0.4
+
+    node.play(96, meanwhile)
+    saved = energy_of(tmp_path, node.end())["saved"]
+    assert saved["percent"] == pytest.approx(100 * (1 - 0.9 * 1.005), abs=saved["error"]) and saved["error"] < 2.5
+    assert 20 <= saved["looks"] <= 24 and "at_least" not in saved
+
+
 def test_few_looks_tell_nothing(tmp_path: Path) -> None:
     node = Node(tmp_path, rank(0), rank(1))
     node.play(12)
