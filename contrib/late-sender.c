@@ -10,7 +10,8 @@
  *     packages=J,memory=J      powercap
  *     sockets=J                hwmon, amd_energy
  *     node=J                   the board: Cray's counters, or hwmon, ibmpowernv
- *     gpus=J                   all of NVIDIA's, by NVML; "gpus=-": there are GPUs, and not all were read
+ *     gpus=J                   all of NVIDIA's (NVML), AMD's (ROCm SMI) and Intel's (hwmon); "gpus=-": there are
+ *                              GPUs, and not all were read
  *     simulated                the machine's counters are a model's
  *
  * Rank 1 prints "-" if no figure is known: no counter can be read, or one has begun anew, or is updated too rarely for
@@ -152,33 +153,106 @@ static double node_joules(void)
 	return joules >= 0 ? joules : monitors_joules("ibmpowernv", "System");
 }
 
-/* Returns the sum of NVIDIA's devices, by the driver's library; -1: there is none, or one has no counter. */
-static double gpus_joules(void)
+/* Adds what NVIDIA's devices used, by the driver's library. Returns 0 if not all could be read. */
+static int nvidia_add(double *joules)
 {
 	static int (*begin)(void), (*get_count)(unsigned *), (*get_device)(unsigned, void **);
 	static int (*get_energy)(void *, unsigned long long *);
 	static unsigned count;
 	unsigned long long energy_mj;
-	double joules = -1;
-	void *library, *device;
+	void *device;
 
 	if (!begin) {
-		library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+		void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+
 		if (!library)
-			return -1;
+			return access("/dev/nvidiactl", F_OK) != 0;
 		*(void **)&begin = dlsym(library, "nvmlInit_v2");
 		*(void **)&get_count = dlsym(library, "nvmlDeviceGetCount_v2");
 		*(void **)&get_device = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
 		*(void **)&get_energy = dlsym(library, "nvmlDeviceGetTotalEnergyConsumption");
-		if (begin && get_count && get_device && get_energy && (begin() || get_count(&count)))
+		if (!begin || !get_count || !get_device || !get_energy || begin() || get_count(&count))
 			count = 0;
 	}
 	for (unsigned i = 0; i < count; i++) {
 		if (get_device(i, &device) || get_energy(device, &energy_mj))
-			return -1;
-		joules_add(&joules, (double)energy_mj * 1e-3);
+			return 0;
+		joules_add(joules, (double)energy_mj * 1e-3);
 	}
-	return joules;
+	return count > 0 || access("/dev/nvidiactl", F_OK) != 0;
+}
+
+/* The same of AMD's devices, by ROCm's library. A module of two dies has one counter, and the other stays at 0. */
+static int amd_add(double *joules)
+{
+	static const char *const names[] = {"librocm_smi64.so",
+	                                    "librocm_smi64.so.1",
+	                                    "librocm_smi64.so.8",
+	                                    "librocm_smi64.so.7",
+	                                    "librocm_smi64.so.6",
+	                                    "librocm_smi64.so.5",
+	                                    "/opt/rocm/lib/librocm_smi64.so"};
+	static int (*begin)(unsigned long long), (*get_count)(unsigned *);
+	static int (*get_energy)(unsigned, unsigned long long *, float *, unsigned long long *);
+	static unsigned count;
+	unsigned long long counter, mark_ns;
+	float resolution_uj;
+
+	if (!begin) {
+		void *library = NULL;
+
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !library; i++)
+			library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+		if (!library)
+			return access("/dev/kfd", F_OK) != 0;
+		*(void **)&begin = dlsym(library, "rsmi_init");
+		*(void **)&get_count = dlsym(library, "rsmi_num_monitor_devices");
+		*(void **)&get_energy = dlsym(library, "rsmi_dev_energy_count_get");
+		if (!begin || !get_count || !get_energy || begin(0) || get_count(&count))
+			count = 0;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (get_energy(i, &counter, &resolution_uj, &mark_ns))
+			return 0;
+		joules_add(joules, (double)counter * (double)resolution_uj * 1e-6);
+	}
+	return count > 0 || access("/dev/kfd", F_OK) != 0;
+}
+
+/*
+ * The same of Intel's devices, by hwmon: the card's counter, else the package's. A tile has a monitor of another name,
+ * and a processor's own graphics has none. Writes how many devices there are.
+ */
+static int intel_add(double *joules, int *ret_count)
+{
+	char path[PATH_MOST], line[64];
+
+	*ret_count = 0;
+	for (int i = 0; i < MONITORS; i++) {
+		double energy_uj = -1;
+
+		snprintf(path, sizeof(path), HWMON "hwmon%d/name", i);
+		if (!line_read(path, line) || (strcmp(line, "i915") != 0 && strcmp(line, "xe") != 0))
+			continue;
+		for (int sensor = 1; sensor <= 2 && energy_uj < 0; sensor++) {
+			snprintf(path, sizeof(path), HWMON "hwmon%d/energy%d_input", i, sensor);
+			energy_uj = number_read(path);
+		}
+		++*ret_count;
+		if (energy_uj < 0)
+			return 0;
+		joules_add(joules, energy_uj * 1e-6);
+	}
+	return 1;
+}
+
+/* Returns the sum of all makers' devices; -1: there is none, or one was not read. */
+static double gpus_joules(void)
+{
+	double joules = -1;
+	int intels;
+
+	return nvidia_add(&joules) && amd_add(&joules) && intel_add(&joules, &intels) ? joules : -1;
 }
 
 /* In the order in which they are printed. step_s: the longest time between two updates, by the counter's makers. */
@@ -201,7 +275,11 @@ static void sources_read(double joules[SOURCES])
 
 static int has_gpus(void)
 {
-	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
+	double joules = -1;
+	int intels;
+
+	intel_add(&joules, &intels);
+	return intels > 0 || access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
 }
 
 /* Prints the joules per wait by each source, from its readings before and after all waits. */

