@@ -132,7 +132,7 @@ int PMPI_Comm_size(word, int *);
 int PMPI_Comm_size(word comm, int *size)
 {
 	(void)comm;
-	*size = 2;
+	*size = getenv("FAKE_SIZE") ? atoi(getenv("FAKE_SIZE")) : 2;
 	return 0;
 }
 

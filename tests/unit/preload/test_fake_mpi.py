@@ -91,9 +91,9 @@ def test_a_runtime_that_was_told_how_to_wait_is_left_alone(settings: dict[str, s
 def test_a_runtime_that_does_not_tell_of_progress_is_looked_at_first():
     """
     A thousand waits of a millisecond: for 8 ms the job looks, then for 4 ms in each 67, and after four such windows in
-    each 268. All other waits are slept through.
+    each 268. All other waits are slept through. Two ranks sleep in looks as well.
     """
-    seen, slot = play([LOCKED, "alike"], ACCOUNT)
+    seen, slot = play([LOCKED, "alike"], ACCOUNT, FAKE_SIZE="3")
     thread = slot["lane"][0]
     assert slot["slowdown_ppm"] == 10000
     assert 1000 - 8 - 9 * 6 <= thread["foreseen"] <= 1000 - 8 - 4 * 4, "not in a look"
@@ -101,6 +101,8 @@ def test_a_runtime_that_does_not_tell_of_progress_is_looked_at_first():
     assert thread["late_ns"] <= 2_000_000 + (slot["end_ns"] - slot["start_ns"]) // 100
     by_ladder, _ = play([LOCKED, "alike"])
     assert seen["yields"] < by_ladder["yields"], "looks included"
+    of_two, slot = play([LOCKED, "alike"], ACCOUNT)
+    assert slot["lane"][0]["foreseen"] > thread["foreseen"] and of_two["yields"] < seen["yields"]
 
 
 def test_on_shared_cores_such_a_runtime_has_the_budget_of_each_wait():
