@@ -8,7 +8,7 @@ import platform
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.lib.libraries import BUILD, MPIS
+from tests.lib.libraries import BUILD, MPIS, OVER_OFI
 from tests.lib.results import section_replace
 from tests.soak.conformance.programs import PROGRAMS
 from tests.soak.conformance.work import SLEEPS
@@ -16,7 +16,8 @@ from tests.soak.mpi_matrix.results import processor
 
 FIGURES = BUILD / "conformance"
 BY_NAME = {program.name: program for program in PROGRAMS}
-TITLES = {mpi.name: mpi.title for mpi in MPIS}
+ALL = (*MPIS, *OVER_OFI)
+TITLES = {mpi.name: mpi.title for mpi in ALL}
 NEVER = ["- IMB-MT: it wants an OpenMP runtime that the wheel does not bring.",
          "- MPICH's own test suite: no Debian package has it, and sources are not what a machine's apt is set up for.",
          "- `pstate`: needs a grant of cpufreq files; `auto` is `nap` here."]
@@ -62,7 +63,7 @@ def keep(row: Row, folder: Path = FIGURES) -> None:
 def kept(folder: Path = FIGURES) -> list[Row]:
     """In the order of the programs; without those that are none any more."""
     found = {path.stem: path for path in folder.glob("*.json")}
-    names = [f"{program.name},{mpi.name},{policy}" for program in PROGRAMS for mpi in MPIS for policy in SLEEPS]
+    names = [f"{program.name},{mpi.name},{policy}" for program in PROGRAMS for mpi in ALL for policy in SLEEPS]
     return [Row(**json.loads(found[name].read_text())) for name in names if name in found]
 
 
