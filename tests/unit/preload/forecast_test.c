@@ -338,8 +338,10 @@ static void test_a_job_looks_at_first(void)
 	CHECK(!looks_at(&looks, SECOND + LOOKS_FIRST_NS));
 	looks.level = 1;
 	CHECK(looks_at(&looks, SECOND + 2 * LOOKS_FIRST_NS - 1) && !looks_at(&looks, SECOND + 2 * LOOKS_FIRST_NS));
-	looks.level = 3;
-	CHECK(looks_at(&looks, SECOND + 8 * LOOKS_FIRST_NS - 1) && !looks_at(&looks, SECOND + 8 * LOOKS_FIRST_NS));
+	looks.level = 5;
+	CHECK(looks_at(&looks, SECOND + 32 * LOOKS_FIRST_NS - 1) && !looks_at(&looks, SECOND + 32 * LOOKS_FIRST_NS));
+	looks.level = 6;
+	CHECK(looks_at(&looks, SECOND + LOOKS_FIRST_NS - 1) && !looks_at(&looks, SECOND + LOOKS_FIRST_NS));
 	looks.level = 0;
 	CHECK(looks_find(&looks, SECOND + LOOKS_FIRST_NS, SECOND));
 	CHECK(!looks_find(&looks, looks.until_ns - 1, SECOND));
