@@ -245,7 +245,7 @@ void saving_solve(const struct saving *saving, struct saving_result *ret_result)
 	*ret_result = (struct saving_result){.looks = looks, .at_least = in_looks > ASLEEP_SOME * beside};
 	if ((double)saving->still * STILL > looks && saving->still >= SAVING_LOOKS_LEAST / 2)
 		ret_result->why = SAVING_COARSE;
-	else if (in_looks > ASLEEP_MOST * beside)
+	else if (is_asleep(saving->slept_s, saving->awake_s, saving->asleep_s, saving->spent_s))
 		ret_result->why = SAVING_ASLEEP;
 	else if (saving->count < SAVING_LOOKS_LEAST)
 		ret_result->why = SAVING_FEW;

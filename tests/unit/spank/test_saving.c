@@ -216,11 +216,9 @@ static void test_unknown(void)
 	}
 }
 
-/* So many looks at 200 W, with so many beside; ranks sleep for those parts of them. */
-static struct saving looks_of(int count, double beside_w, double in_looks, double beside)
+/* Adds so many looks at 200 W, with so many watts beside; ranks sleep for those parts of them. */
+static void looks_add(struct saving *saving, int count, double beside_w, double in_looks, double beside)
 {
-	struct saving saving = {0};
-
 	for (int i = 0; i < count; i++) {
 		double other_w = i % 2 > 0 ? 1 : -1;
 		struct saving_look look = {
@@ -234,8 +232,15 @@ static struct saving looks_of(int count, double beside_w, double in_looks, doubl
 		        .spent_s = 1,
 		};
 
-		saving_add(&saving, &look);
+		saving_add(saving, &look);
 	}
+}
+
+static struct saving looks_of(int count, double beside_w, double in_looks, double beside)
+{
+	struct saving saving = {0};
+
+	looks_add(&saving, count, beside_w, in_looks, beside);
 	return saving;
 }
 
@@ -302,6 +307,8 @@ static void test_strict_looks(void)
 	CHECK(is_known(&sum));
 	saving_merge(&sum, &asleep);
 	CHECK(is_known(&sum));
+	looks_add(&asleep, 40, 180, 0, 0.5);
+	CHECK(is_known(&asleep));
 }
 
 /* A hundred thousand looks have room, and none of them is lost but for those of one pair. */
