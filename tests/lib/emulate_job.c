@@ -11,6 +11,7 @@
 #define SKEW_NS         200000.0
 #define START_NS        1e15           /* start of the job by the nodes' clocks */
 #define OWN_NS          3000.0         /* CPU time of a nap */
+#define POLL_NS         500            /* shortest time between two polls */
 #define GRACE_NS        10000          /* time that a call polls before it is a wait */
 #define VAIN_NS         UINT64_C(6400) /* idle calls of a silent runtime before a nap may begin */
 #define DEEP_EVERY      16             /* one in so many long sleeps ends later than short ones */
@@ -229,7 +230,7 @@ static uint64_t wait_play(struct call *call, uint64_t now_ns, uint64_t end_ns)
 
 	*polled_ns += (double)(end_ns - now_ns);
 	while (now_ns < end_ns) {
-		uint64_t step_ns = (now_ns - call->origin_ns) / 64 + 500, ask_ns = 0, woke_ns;
+		uint64_t step_ns = (now_ns - call->origin_ns) / 64 + POLL_NS, ask_ns = 0, woke_ns;
 		struct ladder_action action;
 		bool advised = false;
 
@@ -248,6 +249,8 @@ static uint64_t wait_play(struct call *call, uint64_t now_ns, uint64_t end_ns)
 		*polled_ns -= (double)((woke_ns < end_ns ? woke_ns : end_ns) - now_ns) - OWN_NS;
 		now_ns = woke_ns;
 	}
+	if (now_ns == end_ns && call->last_ns + POLL_NS < end_ns)
+		call->last_ns = end_ns - POLL_NS;
 	return now_ns;
 }
 

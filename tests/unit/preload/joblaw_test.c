@@ -263,8 +263,9 @@ static struct {
 
 /*
  * Returns the most that an account may be charged at once: a call's period, cut at a quarter beside the usual one; what
- * the ranks of its node have overslept since the account had something left, once for each node; and, by a look that
- * differs from the one before, as much as the cut for each call between them.
+ * the ranks of its node have overslept since the account had something left, once for each node; up to 0.1 ms by which
+ * the rank's own nap ended late, of which no rank is told; and, by a look that differs from the one before, as much as
+ * the cut for each call between them.
  */
 static double charge_ns(const struct job *job, const struct job_rank *rank, struct known *known)
 {
@@ -274,7 +275,7 @@ static double charge_ns(const struct job *job, const struct job_rank *rank, stru
 
 	known->told_ns = rank->plan.overslept_ns;
 	known->charged_ns = told_ns + (known->spent ? known->charged_ns : 0);
-	most_ns = fmax(known->charged_ns, rank->worst_ns);
+	most_ns = known->charged_ns + fmin(rank->worst_ns, FORECAST_SHORT_NS);
 	if (!entry)
 		return most_ns;
 	known->slept = fmax(known->slept, entry->periods.slept + 1);
