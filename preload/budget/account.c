@@ -34,18 +34,13 @@ static double share(const struct account *account, uint64_t since_ns, uint64_t n
 	return (double)(now_ns - since_ns) * (double)account->slowdown_ppm * 1e-6;
 }
 
-/* Returns how much this try has lost. A try begins at the opening, and after each pause. */
-static double lost(const struct account *account)
-{
-	return account->spent_ns - account->tried_ns;
-}
-
 /* Returns how much this try may still lose. */
 static double try_room(const struct account *account, uint64_t now_ns)
 {
 	double try_ns = account->cut_ns > TRY_NS ? account->cut_ns : TRY_NS;
 
-	return try_ns + TRY_SHARE * share(account, account->resumed_ns, now_ns) + account->forgiven_ns - lost(account);
+	return try_ns + TRY_SHARE * share(account, account->resumed_ns, now_ns) + account->forgiven_ns -
+	       (account->spent_ns - account->tried_ns);
 }
 
 uint64_t account_room(const struct account *account, uint64_t now_ns)
@@ -87,9 +82,11 @@ static double kinds_at_once(const struct account *account, uint64_t now_ns)
  */
 static uint32_t pause_growth(const struct account *account, uint64_t now_ns)
 {
-	if (lost(account) > 2 * share(account, account->resumed_ns, now_ns))
+	double lost_ns = account->spent_ns - account->tried_ns;
+
+	if (lost_ns > 2 * share(account, account->resumed_ns, now_ns))
 		return 4;
-	return lost(account) > TRY_SHARE * share(account, account->paused_ns, now_ns) ? 2 : 1;
+	return lost_ns > TRY_SHARE * share(account, account->paused_ns, now_ns) ? 2 : 1;
 }
 
 /*

@@ -163,9 +163,8 @@ uint64_t account_room_unmeasured(const struct account *account, uint64_t since_n
  */
 static inline bool account_knows(const struct account_periods *periods)
 {
-	double error_ns = periods->usual_ns / ACCOUNT_CUT / 4;
-
-	return periods->weight >= ACCOUNT_KNOWN && periods->variance <= periods->weight * error_ns * error_ns;
+	return periods->weight >= ACCOUNT_KNOWN &&
+	       256 * periods->variance <= periods->weight * periods->usual_ns * periods->usual_ns;
 }
 
 /*

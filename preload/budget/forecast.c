@@ -94,6 +94,37 @@ static uint32_t periods_since(const struct forecast *forecast, const struct fore
 	return entry->ended_ns != 0 && entry->stride != 0 && calls % entry->stride == 0 ? calls / entry->stride : 0;
 }
 
+/* The shortest kept end, and the two longest. */
+struct range {
+	uint32_t least, second, most;
+};
+
+/* Returns the range of the kept ends but the latest `from`; all 0 without an end. */
+static struct range range_of(const struct forecast_ends *ends, unsigned from)
+{
+	struct range range = {ends->count > from ? UINT32_MAX : 0, 0, 0};
+
+	for (unsigned i = from; i < ends->count; i++) {
+		uint32_t at = ends->at[i], less = at < range.most ? at : range.most;
+
+		range.least = at < range.least ? at : range.least;
+		range.second = less > range.second ? less : range.second;
+		range.most = at > range.most ? at : range.most;
+	}
+	return range;
+}
+
+/*
+ * Returns by how much own work must change to tell of a change: by a sixteenth of the wait, and by 0.1 ms. One end may
+ * be an outlier: the longest does not count.
+ */
+static uint64_t work_least_ns(const struct forecast_entry *entry)
+{
+	uint64_t part_ns = ((uint64_t)range_of(&entry->wait, 0).second << FORECAST_UNIT) / 16;
+
+	return part_ns > FORECAST_SHORT_NS ? part_ns : FORECAST_SHORT_NS;
+}
+
 /*
  * Measures the thread's own work since the open call ended before, without its waits in other calls. When a job's steps
  * become shorter, each rank sees that at once: no rank's nap can hide it.
@@ -107,7 +138,7 @@ static void work_open(struct forecast *forecast)
 
 	forecast->work_ns = periods > 0 ? work_ns / periods : 0;
 	forecast->shorter = forecast->work_ns != 0 && forecast->work_ns < entry->work_ns - entry->work_ns / 4 &&
-	                    forecast->work_ns + FORECAST_SHORT_NS < entry->work_ns;
+	                    forecast->work_ns + work_least_ns(entry) < entry->work_ns;
 }
 
 /* Learns how long the thread worked before the call, and adds the call's wait to the waits so far. */
@@ -151,26 +182,6 @@ static struct forecast_entry *entry_make(struct forecast *forecast)
 	*oldest = (struct forecast_entry){
 	        .key = forecast->key, .stamp = forecast->stamp, .margin_ns = margin_first_ns(forecast)};
 	return oldest;
-}
-
-/* The shortest kept end, and the two longest. */
-struct range {
-	uint32_t least, second, most;
-};
-
-/* Returns the range of the kept ends but the latest `from`; all 0 without an end. */
-static struct range range_of(const struct forecast_ends *ends, unsigned from)
-{
-	struct range range = {ends->count > from ? UINT32_MAX : 0, 0, 0};
-
-	for (unsigned i = from; i < ends->count; i++) {
-		uint32_t at = ends->at[i], less = at < range.most ? at : range.most;
-
-		range.least = at < range.least ? at : range.least;
-		range.second = less > range.second ? less : range.second;
-		range.most = at > range.most ? at : range.most;
-	}
-	return range;
 }
 
 /* Returns the time that the ends of the second clock count from, 0 if that clock tells no more than the first. */
@@ -284,7 +295,7 @@ static bool change_learn(const struct forecast *forecast, struct forecast_entry 
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns);
 	bool outlasts = entry->wait.count >= FORECAST_KNOWN && !seen.late && wait > known + known / 4 &&
 	                wait >= FORECAST_SHORT_NS / 2 >> FORECAST_UNIT;
-	bool longer = entry->work_ns != 0 && forecast->work_ns > 2 * entry->work_ns + FORECAST_SHORT_NS;
+	bool longer = entry->work_ns != 0 && forecast->work_ns > 2 * entry->work_ns + work_least_ns(entry);
 
 	entry->outlasted = (uint8_t)(forecast->ranks <= 2 && (outlasts || longer) ? entry->outlasted + 1 : 0);
 	entry->kept = entry->outlasted > 1 ? entry->kept : 0;

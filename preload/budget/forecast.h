@@ -28,7 +28,10 @@
  * has lasted a quarter longer than that end.
  *
  * The thread's own work before the wait, without its waits in other calls, shows when steps become shorter. If it is
- * shorter by more than a quarter, and by more than 0.1 ms, the thread waits without a nap, and learns the early end.
+ * shorter by more than a quarter, the thread waits without a nap, and learns the early end. A change of the work by
+ * less than 0.1 ms, or than a sixteenth of the wait, does not count: of 30 waits of 100 ms between which two ranks
+ * worked for 0.3 or 0.9 ms, some were polled whole, and 13 to 21 percent of the CPU time stayed, with it 7 to 13
+ * (measured).
  *
  * The margin of a key grows by half when the call ended during a nap, or so soon after that it may have. It shrinks by
  * a small part when the call did not: two ranks let one nap in seven be late, 64 and more ranks one in 150. The margin

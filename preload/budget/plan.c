@@ -54,7 +54,7 @@ void plan_open(struct plan *plan, uint64_t call, uint32_t number, bool forecasts
 		plan->lane->look = looks_tell(&plan->looks, now_ns);
 	}
 	overslept_charge(plan, now_ns);
-	account_resume(&plan->account, looks_turn_ns(&plan->looks), now_ns, real_ns);
+	account_resume(&plan->account, 4 * looks_window_ns(&plan->looks), now_ns, real_ns);
 	if (plan->forecast)
 		forecast_open(plan->forecast, call, number, now_ns);
 	if (plan->forecast && plan->forecast->entry)

@@ -78,12 +78,6 @@ static inline double looks_seen_part(double period_ns, double usual_ns, double w
 	return period_ns < window_ns ? (window_ns - period_ns) / (window_ns - usual_ns) : 0;
 }
 
-/* Returns how long four windows last. */
-static inline uint64_t looks_turn_ns(const struct looks *looks)
-{
-	return 4 * looks_window_ns(looks);
-}
-
 /* Returns a number, not 0, that another process needs beside the seed to find the same windows. */
 uint32_t looks_tell(const struct looks *looks, uint64_t now_ns);
 

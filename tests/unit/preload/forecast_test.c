@@ -567,6 +567,24 @@ static void test_longer_own_work_is_a_change(void)
 	}
 }
 
+/* A long wait hardly changes with work that is longer by less than a sixteenth of it; two odd waits do not count. */
+static void test_own_work_that_is_longer_by_little_is_no_change(void)
+{
+	uint64_t now_ns = SECOND;
+
+	forecast_reset(2);
+	calls = 0;
+	for (int i = 0; i < 8; i++)
+		now_ns = step_play(now_ns, MS, i == 2 ? 2 * US : i == 5 ? 640 * MS : 64 * MS, SEEN_LOOK);
+	for (int i = 0; i < 9; i++) {
+		now_ns = step_play(now_ns, 6 * MS - US, 64 * MS, SEEN_SLEPT);
+		CHECK(!has_changed);
+	}
+	for (int i = 0; i < 3; i++)
+		now_ns = step_play(now_ns, 6 * MS + US, 64 * MS, SEEN_SLEPT);
+	CHECK(has_changed);
+}
+
 /* A first end that was too long for the next wait would be slept through again and again. */
 static void test_an_end_that_was_slept_through_is_forgotten(void)
 {
@@ -981,15 +999,18 @@ static void test_shorter_work_is_followed_by_one_wait_without_a_nap(void)
 	CHECK(doubts_after(now_ns, 4 * MS) && !doubts_after(now_ns, 6 * MS));
 }
 
+/* By 0.1 ms, or a sixteenth of a longer wait: so little changes no such wait. */
 static void test_work_that_is_shorter_by_little_is_none(void)
 {
-	uint64_t now_ns = SECOND;
+	for (uint64_t wait_ns = MS; wait_ns <= 64 * MS; wait_ns *= 64) {
+		uint64_t now_ns = SECOND, little_ns = wait_ns == MS ? 100 * US : 4 * MS;
 
-	forecast_reset(2);
-	calls = 0;
-	for (int i = 0; i < 6; i++)
-		now_ns = step_play(now_ns, 200 * US, 100 * MS, SEEN_LOOK);
-	CHECK(!doubts_after(now_ns, 101 * US) && doubts_after(now_ns, 99 * US));
+		forecast_reset(2);
+		calls = 0;
+		for (int i = 0; i < 6; i++)
+			now_ns = step_play(now_ns, 2 * little_ns, wait_ns, SEEN_LOOK);
+		CHECK(!doubts_after(now_ns, little_ns + US) && doubts_after(now_ns, little_ns - US));
+	}
 }
 
 /* At least one of two periods was as short as their mean. */
@@ -2784,6 +2805,7 @@ static void forecasts_test(void)
 	test_two_such_waits_are_known_ends();
 	test_waits_too_short_for_a_nap_are_no_change();
 	test_longer_own_work_is_a_change();
+	test_own_work_that_is_longer_by_little_is_no_change();
 	test_an_end_that_was_slept_through_is_forgotten();
 	test_enough_ends_are_to_be_known();
 	test_long_waits_need_no_look();
