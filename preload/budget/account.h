@@ -24,8 +24,8 @@
  * the job, since the other nodes' ranks are taken to oversleep as much. Without that, 400 waits of 64 ranks, of whose
  * sleeps one in 100 ends 4 ms late, took up to 0.30 s longer, and 0.04 s with it (emulated). An oversleep delays nobody
  * if the call's next period is shorter by as much: one of two ranks then takes it back. Without that, 150 waits of 5
- * ms, of whose sleeps one in 450 ends 2 ms late in the mean, kept 16 percent of their CPU time, and with it 7: in 47
- * and in 8 of 200 launches more than 20 percent (emulated).
+ * ms, of whose sleeps one in 450 ends 2 ms late in the mean, kept 7 percent of their CPU time, and with it 4: in 15 and
+ * in 4 of 200 launches more than 20 percent (emulated).
  *
  * The law: at each time T after the opening,
  *
@@ -41,7 +41,7 @@
  * A look sees a period only if both of its ends lie in the window, so it sees few of the long ones: those with output,
  * say, or with a new list of neighbours. Each charge is therefore multiplied by how often a look sees a period of that
  * length, as a part of how often it sees a usual one. Without that, each 40th step three times as long, and a swing of
- * 3 percent, 16 ranks kept 91 percent of their waits' CPU time, with it 64 (emulated).
+ * 3 percent, 16 ranks kept 80 percent of their waits' CPU time, with it 42 (emulated).
  *
  * Periods that vary much are known late: not before the standard error of their mean is a sixteenth of it. Sixty-four
  * ranks that wait for 0 to 20 ms, by chance, lost 3.3 percent of their time where 1 is allowed, now 0.1 (emulated): a
@@ -61,8 +61,8 @@
  * Where sleeping does not pay, the account gives it up soon and tries it again rarely. Each try may lose little: 0.4
  * milliseconds, and 60 percent of what slowdown allows in its time. What the latest period can be charged at most
  * counts in place of the 0.4 milliseconds if it is more, so that one held-up step does not end a try of long steps.
- * Without that, sixteen ranks with steps of 5 ms and 14 hold-ups a second kept 35 percent of their waits' CPU time, not
- * 23 (emulated). A larger loss begins a pause, in which nobody sleeps. With 40 percent, two ranks whose naps cost half
+ * Without that, sixteen ranks with steps of 5 ms and 14 hold-ups a second kept 44 percent of their waits' CPU time, not
+ * 34 (emulated). A larger loss begins a pause, in which nobody sleeps. With 40 percent, two ranks whose naps cost half
  * of what slowdown allows kept half of their waits' CPU time, not a fifth; with 80 percent, jobs whose naps cost twice
  * of what it allows became 1.6 percent longer (emulated). All ranks end the pause at the same moment of their nodes'
  * clocks: when the number of the turn (four windows of the looks) becomes a multiple of the pause's length, 1 turn at

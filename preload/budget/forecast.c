@@ -339,11 +339,11 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 	uint32_t least_ns = (levels(forecast) + 2) * LEVEL_NS;
 
 	if (seen.late) {
-		entry->late = (uint8_t)(entry->late + (entry->late < 2));
+		entry->late = (uint8_t)(entry->late == 0 && forecast->ranks > 2 ? 2 : entry->late + (entry->late < 3));
 		forecast_widen(entry);
 		return;
 	}
-	if (!forecast->late || entry->late < 2)
+	if (!forecast->late || entry->late < 3)
 		entry->late = 0;
 	if (seen.slept && entry->margin_ns > least_ns && (entry->own_ns == 0 || account_knows(&entry->periods)))
 		entry->margin_ns -= entry->margin_ns / (many > BACK_LEAST ? many : BACK_LEAST);

@@ -107,7 +107,7 @@ void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
 }
 
 /*
- * Returns true if the thread shall be awake when the open call ends: in a look, after two late ends or with shorter
+ * Returns true if the thread shall be awake when the open call ends: in a look, after late ends or with shorter
  * work, and while few ends are known.
  */
 static bool must_be_awake(const struct plan *plan, uint64_t now_ns)
@@ -121,7 +121,7 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
 	const struct forecast *forecast = plan->forecast;
 	uint64_t least_ns = forecast_least_ns(forecast), before_ns = forecast->entry->margin_ns;
 	uint64_t rest_ns = least_ns >> (LOOKS_PERIOD_SHIFT - LOOKS_WINDOW_SHIFT);
-	bool look = looks_at(&plan->looks, now_ns), two = forecast->ranks <= 2 && forecast->entry->late < 2;
+	bool look = looks_at(&plan->looks, now_ns), two = forecast->ranks <= 2 && forecast->entry->late < 3;
 
 	if (must_be_awake(plan, now_ns)) {
 		if (forecast->shorter || (look && plan->looks.strict) ||
