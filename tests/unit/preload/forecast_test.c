@@ -2156,9 +2156,9 @@ static void test_a_long_wait_is_slept_in_for_a_part_in_looks(void)
 
 /*
  * Waits that long of so many ranks. Writes the longest sleep in a wait that lay in a look, by whether the look was
- * strict. late: what the entry says of late ends before each.
+ * strict. late: what the entry says of late ends before each. odd_ns: the oldest kept end, if not 0.
  */
-static void looks_play(uint32_t ranks, uint64_t lasts_ns, uint8_t late, uint64_t ret_asleep_ns[2])
+static void looks_play(uint32_t ranks, uint64_t lasts_ns, uint8_t late, uint64_t odd_ns, uint64_t ret_asleep_ns[2])
 {
 	int seen[2] = {0};
 	uint64_t now_ns;
@@ -2172,6 +2172,8 @@ static void looks_play(uint32_t ranks, uint64_t lasts_ns, uint8_t late, uint64_t
 
 		if (forecast.entry && late > 0)
 			forecast.entry->late = late;
+		if (forecast.entry && odd_ns > 0)
+			forecast.entry->wait.at[FORECAST_ENDS - 1] = (uint32_t)(odd_ns >> FORECAST_UNIT);
 		now_ns = waits_play(now_ns, lasts_ns, i, 1);
 		if (!in_look || !looks_at(&plan.looks, now_ns))
 			continue;
@@ -2189,20 +2191,25 @@ static void test_what_is_slept_in_looks(void)
 		uint32_t ranks;
 		uint64_t lasts_ns, most_ns;
 		uint8_t late;
+		uint64_t odd_ns;
 	} cases[] = {
-	        {2, 450 * US, 0, 0},
-	        {2, 1000 * US, 900 * US, 0},
-	        {2, 1000 * US, 900 * US, 2},
-	        {2, 1000 * US, 0, 3},
-	        {3, 1000 * US, 0, 0},
-	        {3, 5000 * US, 5000 * US * 15 / 16, 0},
-	        {3, 5000 * US, 5000 * US * 15 / 16, 3},
+	        {2, 450 * US, 0, 0, 0},
+	        {2, 1000 * US, 900 * US, 0, 0},
+	        {2, 1000 * US, 900 * US, 2, 0},
+	        {2, 1000 * US, 0, 3, 0},
+	        {2, 1000 * US, 900 * US, 0, 12 * US},
+	        {2, 1000 * US, 0, 0, 20 * US},
+	        {3, 1000 * US, 0, 0, 0},
+	        {3, 5000 * US, 5000 * US * 15 / 16, 0, 0},
+	        {3, 5000 * US, 5000 * US * 15 / 16, 3, 0},
+	        {3, 5000 * US, 5000 * US * 15 / 16, 0, 70 * US},
+	        {3, 5000 * US, 0, 0, 90 * US},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint64_t asleep_ns[2], least_ns = cases[i].most_ns * 7 / 8;
 
-		looks_play(cases[i].ranks, cases[i].lasts_ns, cases[i].late, asleep_ns);
+		looks_play(cases[i].ranks, cases[i].lasts_ns, cases[i].late, cases[i].odd_ns, asleep_ns);
 		EXPECT(asleep_ns[0] >= least_ns && asleep_ns[0] <= cases[i].most_ns, "%zu: %" PRIu64, i, asleep_ns[0]);
 		EXPECT(asleep_ns[1] == 0, "%zu: %" PRIu64, i, asleep_ns[1]);
 	}

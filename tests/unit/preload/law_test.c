@@ -150,14 +150,16 @@ static double law_allowed(void)
 static void look_check(const struct plan *plan, uint64_t ask_ns)
 {
 	const struct looks *looks = &plan->looks;
-	uint64_t now_ns = model.now_ns, least_ns, rest_ns;
+	uint64_t now_ns = model.now_ns, wait_ns, least_ns, rest_ns;
 
 	CHECK_LAW(looks->from_ns <= now_ns || now_ns + ask_ns <= looks->from_ns,
 	          "a nap of %" PRIu64 ", %" PRIu64 " before a look", ask_ns, looks->from_ns - now_ns);
 	if (!looks_at(looks, now_ns))
 		return;
 	CHECK_LAW(plan->forecasts && forecast_knows(plan->forecast), "a nap of %" PRIu64 " in a look", ask_ns);
+	wait_ns = plan->aimed_ns - plan->forecast->began_ns;
 	least_ns = plan->forecast->entry ? forecast_least_ns(plan->forecast) : 0;
+	least_ns = least_ns < wait_ns / 64 ? wait_ns : least_ns;
 	rest_ns = least_ns / 16 > FORECAST_SHORT_NS ? least_ns / 16 : FORECAST_SHORT_NS;
 	CHECK_LAW(!looks->strict && least_ns >= FORECAST_LONG_NS / (plan->forecast->ranks > 2 ? 1 : 4) &&
 	                  now_ns + ask_ns <= plan->forecast->began_ns + least_ns - rest_ns,
