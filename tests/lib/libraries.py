@@ -116,7 +116,8 @@ UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_d
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi"}
 OFI_TCP = OFI | {"FI_PROVIDER": "tcp", "MPIR_CVAR_NOLOCAL": "1"}  # all messages go through libfabric
 CM_OFI = ("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "tcp")
-INTEL_OFI = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "MALLOC_PERTURB_": "255"}  # uses the system's libfabric
+# Uses the system's libfabric. Its psm3 would handle SIGILL in place of the emulator of umwait and mwaitx.
+INTEL_OFI = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "MALLOC_PERTURB_": "255", "IPATH_NO_BACKTRACE": "1"}
 
 
 def variant(of: str, name: str, **fields: object) -> Mpi:
