@@ -53,12 +53,14 @@ uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns)
 {
 	uint64_t tail_ns = forecast->tail_ns[class_of(ask_ns)], short_ns = FORECAST_SHORT_NS;
 	uint64_t cost_ns = forecast_exit_ns(forecast, short_ns) + FORECAST_NAP_NS;
+	const struct forecast_entry *entry = forecast->entry;
 
+	if (ask_ns > 2 * short_ns && !account_knows(&entry->periods) && entry->margin_ns >= margin_first_ns(forecast))
+		return ask_ns / 2;
 	if (ask_ns < 2 * short_ns || (tail_ns != 0 && tail_ns < forecast->tail_ns[class_of(short_ns)] + cost_ns))
 		return ask_ns;
-	if (tail_ns > short_ns)
-		short_ns = tail_ns < ask_ns / 2 ? tail_ns : ask_ns / 2;
-	return ask_ns - short_ns;
+	tail_ns = tail_ns < ask_ns / 2 ? tail_ns : ask_ns / 2;
+	return ask_ns - (tail_ns > short_ns ? tail_ns : short_ns);
 }
 
 /* Moves a running quantile: one sample in TAIL_ONE is larger. Returns its new value. */
@@ -301,7 +303,7 @@ static bool change_learn(const struct forecast *forecast, struct forecast_entry 
 	entry->kept = entry->outlasted > 1 ? entry->kept : 0;
 	if (entry->outlasted < FORECAST_KNOWN)
 		return false;
-	entry->work_ns = entry->wait.count = entry->since.count = entry->looked = entry->outlasted = 0;
+	entry->work_ns = entry->wait.count = entry->since.count = entry->outlasted = entry->looked = 0;
 	return true;
 }
 
@@ -312,24 +314,24 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), margin = entry->margin_ns >> FORECAST_UNIT;
 	/* At least one of several periods was as short as their mean. */
 	uint32_t since = units(entry->ended_ns, seen.ended_ns) / (periods > 1 ? periods : 1);
-	bool in_look = seen.look != 0;
 	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
-	bool is_first = (seen.awake && forecast->ranks <= 2 && entry->wait.count < FORECAST_KNOWN) || changed ||
-	                (entry->looked < (forecast->ranks <= 2 ? FORECAST_KNOWN : 1) && is_unknown &&
-	                 wait >= FORECAST_LONG_NS >> FORECAST_UNIT);
+	bool is_taken = is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT;
+	bool is_reached = forecast_end(forecast, seen.ended_ns, &(uint64_t){0}) != 0;
+	bool is_first =
+	        changed || (forecast->ranks > 2 ? is_taken && !entry->looked : (is_taken || seen.awake) && !is_reached);
 
 	if (seen.late && entry->wait.count < FORECAST_KNOWN)
 		entry->wait.count = entry->since.count = 0;
 	if (seen.late || (forecast->late && !forecast->shorter))
 		return;
-	if (in_look || is_first || wait + margin < range_of(&entry->wait, 0).least) {
+	if (seen.look != 0 || is_first || wait + margin < range_of(&entry->wait, 0).least) {
 		end_keep(&entry->wait, wait);
 		entry->kept = (uint8_t)(entry->kept + (entry->outlasted > 0));
 	}
-	if (in_look ? periods == 1 && entry->look == seen.look
-	            : periods != 0 && (is_first || since + margin < range_of(&entry->since, 0).least))
+	if (seen.look != 0 ? periods == 1 && entry->look == seen.look
+	                   : periods != 0 && (is_first || since + margin < range_of(&entry->since, 0).least))
 		end_keep(&entry->since, since);
-	entry->looked = (uint8_t)(entry->looked + (in_look && entry->looked < FORECAST_KNOWN));
+	entry->looked |= seen.look != 0;
 }
 
 /* Widens the margin of a late call. Narrows it a little if the thread slept and the call was in time. */

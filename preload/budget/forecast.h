@@ -10,10 +10,11 @@
  *
  * An end is kept if it was seen in a look (contract/looks.h), in which nobody sleeps. Outside of looks an end is kept
  * only if it is earlier than all that are kept, by more than the margin. So a wait cannot grow because it was slept
- * through. Before the first look of a key, with two ranks until looks have shown three of its ends, ends of long waits
- * are kept too: a job with long steps need not wait for its look. In a job of two ranks a call is watched after its
- * first wait: until three ends are known, those of waits without sleep are kept. Among more ranks other ranks may sleep
- * then.
+ * through. Before the first look of a key, ends of long waits are kept too: a job with long steps need not wait for its
+ * look. In a job of two ranks those are kept, and ends of waits without sleep, whenever no forecast reached the end: so
+ * a call is watched after its first wait, and again where its first ends were not those of the waits that follow. A
+ * program that began with two short messages at the same place kept 106 of 700 waits of 1 ms polled, until its next
+ * look (measured). Among more ranks other ranks may sleep then.
  *
  * In a job of two ranks a wait that is longer than all known ends is no nap's work for long. If three waits in a row
  * outlast all ends known before them by a quarter, or if the thread's own work before them was longer than twice the
@@ -80,7 +81,7 @@ struct forecast_entry {
 	uint8_t strayed;            /* number of ends in a row that were more than a stride apart */
 	uint8_t late;               /* late ends in a row, plus one among more than two ranks; up to 3 */
 	uint32_t own_ns;            /* shortest time from forwarding to return; 0: no sleep before this call */
-	uint8_t looked;             /* number of ends seen in looks, up to FORECAST_KNOWN */
+	bool looked;                /* true if an end was seen in a look */
 	uint8_t outlasted;          /* number of waits in a row that told of a change (above) */
 	uint8_t kept;               /* number of those whose ends are kept */
 	struct forecast_ends wait;  /* ends as times since the call began to wait */
@@ -150,10 +151,12 @@ uint64_t forecast_exit_ns(const struct forecast *forecast, uint64_t ask_ns);
 bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns);
 
 /*
- * Returns how long the next nap shall be if the wait may be slept through for ask_ns. A long nap ends late more often
- * than a short one, since the core enters a deeper idle state. Where that costs more than another nap, the last part is
- * left to a nap of its own. That part is FORECAST_SHORT_NS, or what one long nap in 64 is late by, up to half of
- * ask_ns.
+ * Returns how long the next nap shall be if the wait may be slept through for ask_ns. Of a call that is not compared a
+ * late end is charged the whole nap: its naps are halves of what is left, until one was in time. Halves until the call
+ * was compared took four naps for each wait of 1 ms: 12 to 14 percent of the CPU time stayed with it, and 8 to 13
+ * without (measured, with sleeps that cost 30 us of it each). A long nap ends late more often than a short one, since
+ * the core enters a deeper idle state. Where that costs more than another nap, the last part is left to a nap of its
+ * own. That part is FORECAST_SHORT_NS, or what one long nap in 64 is late by, up to half of ask_ns.
  */
 uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns);
 

@@ -136,8 +136,7 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
 
 /*
  * Limits a nap: it may not last into a look, nor longer than the account allows. A call that is compared may take any
- * nap up to the kept limit. A call that is not compared naps half of the way each time, so that a late end is charged
- * the last nap alone.
+ * nap up to the kept limit.
  */
 static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now_ns, uint64_t most_ns)
 {
@@ -145,8 +144,6 @@ static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now
 
 	if (cut_of(plan) > 0)
 		room_ns = room_ns > 0 ? (uint64_t)ACCOUNT_KEPT_NS : 0;
-	else if (ask_ns > 2 * FORECAST_SHORT_NS)
-		ask_ns /= 2;
 	if (plan->looks.from_ns > now_ns && ask_ns > plan->looks.from_ns - now_ns)
 		ask_ns = plan->looks.from_ns - now_ns;
 	exit_ns = forecast_exit_ns(plan->forecast, ask_ns);

@@ -383,6 +383,7 @@ static uint64_t call_play(uint64_t site, uint32_t number, uint64_t began_ns, uin
 
 #define SEEN_LOOK  ((struct forecast_seen){.look = LOOK})
 #define SEEN_ELSE  ((struct forecast_seen){.look = 0})
+#define SEEN_AWAKE ((struct forecast_seen){.awake = true})
 #define SEEN_SLEPT ((struct forecast_seen){.slept = true})
 #define SEEN_LATE  ((struct forecast_seen){.slept = true, .late = true})
 
@@ -640,6 +641,28 @@ static void test_long_waits_of_two_ranks_need_no_more_looks(void)
 			call_play(SITE, 1, now_ns, long_ns, SEEN_ELSE);
 		}
 		CHECK(forecast_knows(&forecast) == (ranks == 2));
+	}
+}
+
+/*
+ * Two of three known ends were short, as where a program begins with other waits at the same place. So no forecast
+ * reaches the end of the waits that follow, and two ranks keep them, also after a look, until one does.
+ */
+static void test_waits_that_no_forecast_reaches_are_kept(void)
+{
+	for (uint32_t ranks = 2; ranks <= 3; ranks++) {
+		uint64_t now_ns = SECOND;
+
+		forecast_reset(ranks);
+		calls = 0;
+		now_ns = calls_play(SITE, now_ns, 20 * US, 2);
+		now_ns = calls_play(SITE, now_ns, MS, 1);
+		CHECK(forecast_knows(&forecast));
+		next_play(&now_ns, MS, SEEN_SLEPT); /* slept in: the wait may have ended before */
+		CHECK(forecast.entry->wait.count == 3);
+		for (int i = 0; i < 5; i++)
+			next_play(&now_ns, MS, SEEN_AWAKE);
+		CHECK(forecast.entry->wait.count == (ranks == 2 ? 5 : 3));
 	}
 }
 
@@ -2585,6 +2608,8 @@ static void test_long_naps_that_end_late_leave_a_part(void)
 	uint64_t ask_ns = 400 * US, part_ns;
 
 	forecast_reset(2);
+	call_play(SITE, 1, SECOND, MS, SEEN_LOOK);
+	call_play(SITE, 2, 2 * SECOND, MS, SEEN_SLEPT);
 	CHECK(forecast_part_ns(&forecast, ask_ns) == ask_ns - FORECAST_SHORT_NS); /* nothing is known: with care */
 	naps_learn(ask_ns, 150 * US, 1000);
 	CHECK(forecast_part_ns(&forecast, ask_ns) == ask_ns);
@@ -2594,6 +2619,24 @@ static void test_long_naps_that_end_late_leave_a_part(void)
 	CHECK(forecast_part_ns(&forecast, 2 * FORECAST_SHORT_NS - 1) == 2 * FORECAST_SHORT_NS - 1);
 	naps_learn(FORECAST_SHORT_NS, 150 * US, 16); /* short ones are no better */
 	CHECK(forecast_part_ns(&forecast, ask_ns) == ask_ns);
+}
+
+/* Of a call that is not compared a late end is charged the whole nap: halves, until naps are over in time. */
+static void test_naps_are_halves_until_one_is_in_time(void)
+{
+	struct account_periods compared = {.weight = ACCOUNT_KNOWN, .usual_ns = (double)MS};
+
+	forecast_reset(2);
+	call_play(SITE, 1, SECOND, MS, SEEN_LOOK);
+	naps_learn(400 * US, 0, 1);
+	CHECK(forecast_part_ns(&forecast, 400 * US) == 200 * US);
+	CHECK(forecast_part_ns(&forecast, 2 * FORECAST_SHORT_NS) == 2 * FORECAST_SHORT_NS);
+	call_play(SITE, 2, 2 * SECOND, MS, SEEN_SLEPT);
+	CHECK(forecast_part_ns(&forecast, 400 * US) == 400 * US);
+	call_play(SITE, 3, 3 * SECOND, MS, SEEN_LATE);
+	CHECK(forecast_part_ns(&forecast, 400 * US) == 200 * US);
+	forecast.entry->periods = compared;
+	CHECK(forecast_part_ns(&forecast, 400 * US) == 400 * US);
 }
 
 /* One end of a long wait is known: it is slept through in halves, for a part, and the ladder takes over. */
@@ -2639,7 +2682,7 @@ static void test_the_next_short_waits_are_watched(void)
 	CHECK(plan_ask(&plan, now_ns + 2 * MS, 0).advice == PLAN_LADDER);
 	plan_woke(&plan, (struct plan_nap){PLAN_BY_LADDER, now_ns, 100 * US, now_ns + 110 * US, false, true});
 	plan_close(&plan, now_ns + 1900 * US); /* it slept: its end may be late */
-	forecast.entry->looked = 1;            /* and a look saw the first of them */
+	forecast.entry->looked = true;         /* and a look saw the first of them */
 	for (uint32_t i = 2; i < 4; i++) {
 		now_ns = wait_play(SITE, i, now_ns + 2 * MS, MS);
 		CHECK(forecast_knows(&forecast) == (i == 3));
@@ -2821,6 +2864,7 @@ static void forecasts_test(void)
 	test_enough_ends_are_to_be_known();
 	test_long_waits_need_no_look();
 	test_long_waits_of_two_ranks_need_no_more_looks();
+	test_waits_that_no_forecast_reaches_are_kept();
 	test_a_call_that_is_not_seen_counts_by_its_number();
 	test_a_longer_stride_is_learned();
 	test_late_ends_are_followed_by_two_waits_without_a_nap();
@@ -2915,6 +2959,7 @@ static void plans_test(void)
 	test_waits_that_grow_in_a_pause_are_relearned();
 	test_steps_that_shrink_are_no_longer_slept_through();
 	test_long_naps_that_end_late_leave_a_part();
+	test_naps_are_halves_until_one_is_in_time();
 	test_the_second_long_wait_is_slept_in();
 	test_a_rank_of_many_waits_longer_before_its_first_nap();
 	test_the_next_short_waits_are_watched();
