@@ -156,8 +156,8 @@ static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now
 static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_t now_ns, uint64_t most_ns)
 {
 	uint64_t landing_ns = landing(plan, end_ns, now_ns);
-	uint64_t part_ns = landing_ns > now_ns ? forecast_part_ns(plan->forecast, landing_ns - now_ns) : 0;
-	uint64_t ask_ns = ask_limit(plan, part_ns, now_ns, most_ns);
+	uint64_t limit_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
+	uint64_t ask_ns = forecast_part_ns(plan->forecast, limit_ns);
 
 	if (must_be_awake(plan, now_ns) && ask_ns < FORECAST_NAP_NS)
 		return (struct plan_step){.advice = PLAN_LOOK};

@@ -205,6 +205,11 @@ static uint64_t sleep_choose(const struct call *call, uint64_t now_ns, bool *ret
 	return step.advice == PLAN_LADDER ? ladder_choose(call, now_ns, ret_action) : 0;
 }
 
+static bool is_unpaid(const struct account *account, uint64_t now_ns)
+{
+	return account->paused || account->spent_ns > account_allowed(account, now_ns) + account->forgiven_ns;
+}
+
 /* Sleeps, and learns from it. Returns when the nap has ended. */
 static uint64_t nap_play(struct call *call, uint64_t now_ns, uint64_t ask_ns, const struct ladder_action *climbed)
 {
@@ -212,8 +217,10 @@ static uint64_t nap_play(struct call *call, uint64_t now_ns, uint64_t ask_ns, co
 	uint64_t woke_ns = now_ns + ask_ns + exit_play(call->job, ask_ns);
 	struct plan_nap nap = {climbed ? PLAN_BY_LADDER : PLAN_BY_FORECAST, now_ns, ask_ns, woke_ns, false, true};
 
-	if (is_planned(call->job))
+	if (is_planned(call->job)) {
+		call->job->unpaid += is_unpaid(&rank->plan.account, now_ns);
 		plan_woke(&rank->plan, nap);
+	}
 	if (climbed)
 		ladder_learn(&rank->ladder, *climbed, woke_ns - now_ns, woke_ns);
 	rank->naps++;
@@ -431,7 +438,7 @@ bool job_play(struct job *job)
 		for (size_t i = 0; i < count; i++)
 			lanes[i] = (struct mpiwait_lane){0};
 		job->polled_ns = job->waited_ns = 0;
-		job->naps = 0;
+		job->naps = job->unpaid = 0;
 		ranks_start(job, forecasts, lanes, nodes);
 		job->random_state = JOB_SEED + job->draw;
 		for (int step = 0; step < job->steps; step++)

@@ -107,7 +107,8 @@ struct job {
 	/* Internal. */
 	struct job_rank *rank;
 	uint64_t random_state;
-	uint64_t naps; /* sum over the ranks, before the step */
+	uint64_t naps;   /* sum over the ranks, before the step */
+	uint64_t unpaid; /* naps that began in a pause of the account, or when it had nothing left */
 };
 
 /* Plays the job. Returns false if there is no memory for it. */

@@ -2647,7 +2647,10 @@ static void test_the_second_long_wait_is_slept_in(void)
 
 	plan_open(&plan, SITE, 1, true, now_ns, real_of(now_ns));
 	step = plan_ask(&plan, now_ns, 0);
-	CHECK(step.advice == PLAN_NAP && step.ask_ns <= account_room(&plan.account, now_ns));
+	CHECK(step.advice == PLAN_NAP && step.ask_ns <= account_room(&plan.account, now_ns) / 2);
+	plan.account.spent_ns = plan.account.tried_ns = account_allowed(&plan.account, now_ns) - 2e6;
+	CHECK(plan_ask(&plan, now_ns, 0).ask_ns <= 500 * US && plan_ask(&plan, now_ns, 0).ask_ns > 400 * US);
+	plan.account.spent_ns = plan.account.tried_ns = 0;
 	EXPECT(step.left_ns < lasts_ns * 15 / 16 && step.left_ns > lasts_ns * 7 / 8, "%" PRIu64, step.left_ns);
 	step = plan_ask(&plan, now_ns + lasts_ns * 15 / 16 - MS, 0);
 	CHECK(step.advice == PLAN_NAP);

@@ -241,15 +241,11 @@ static void within(const struct job *job, const char *what, double value, double
 
 /* What is known of a rank after a step. */
 struct known {
-	uint64_t naps;
-	bool paused;         /* its account allows no naps */
-	uint64_t resumed_ns; /* since the latest pause it may have allowed some */
-	double spent_ns;     /* measured loss */
-	bool spent;          /* its account has lost more than it may */
-	uint64_t told_ns;    /* what its node has overslept ... */
-	double charged_ns;   /* ... and what was charged for it since the account may lose no more */
-	double slept;        /* the most calls that were charged between two looks ... */
-	double usual_ns;     /* ... and the longest period that they were compared with */
+	bool spent;        /* its account has lost more than it may */
+	uint64_t told_ns;  /* what its node has overslept ... */
+	double charged_ns; /* ... and what was charged for it since the account may lose no more */
+	double slept;      /* the most calls that were charged between two looks ... */
+	double usual_ns;   /* ... and the longest period that they were compared with */
 };
 
 /* What was found in one job. */
@@ -258,7 +254,6 @@ static struct {
 	double charge_ns;    /* the most that may be charged at once */
 	double beyond_ns;    /* the most that an account was beyond the law, with what may be charged at once */
 	double overslept_ns; /* the greatest delay of a nap */
-	uint64_t naps;       /* in pauses of an account */
 } found;
 
 /*
@@ -288,24 +283,14 @@ static void account_check(const struct job *job, const struct job_rank *rank, st
 	const struct account *account = &rank->plan.account;
 	uint64_t now_ns = (uint64_t)rank->now_ns;
 	double most_ns, at_once_ns = charge_ns(job, rank, known), allowed_most_ns = account_allowed(account, now_ns);
-	bool spent;
 
 	if (rank->now_ns < rank->joins_ns)
 		return;
-	allowed_most_ns += account->forgiven_ns;
-	spent = account->spent_ns > allowed_most_ns;
 	found.charge_ns = fmax(found.charge_ns, at_once_ns);
 	found.overslept_ns = fmax(found.overslept_ns, rank->worst_ns);
-	most_ns = account_allowed(account, now_ns) + sqrt(account->variance) + at_once_ns;
+	most_ns = allowed_most_ns + sqrt(account->variance) + at_once_ns;
 	found.beyond_ns = fmax(found.beyond_ns, account->spent_ns - most_ns);
-	if ((spent && known->spent_ns > allowed_most_ns) ||
-	    (known->paused && account->paused && account->resumed_ns == known->resumed_ns))
-		found.naps += rank->naps - known->naps;
-	known->naps = rank->naps;
-	known->spent = spent;
-	known->spent_ns = account->spent_ns;
-	known->paused = account->paused;
-	known->resumed_ns = account->resumed_ns;
+	known->spent = account->spent_ns > allowed_most_ns + account->forgiven_ns;
 }
 
 static void accounts_watch(struct job *job, int step)
@@ -347,7 +332,7 @@ static void job_check(const struct job *job, double bare_ns, double most_cpu)
 	double told_ns = job->more_ns / job->ranks;
 
 	within(job, "an account beyond the law, ms", found.beyond_ns / MS, 0);
-	within(job, "naps in pauses, and while nothing is left", (double)found.naps, 0);
+	within(job, "naps in pauses, and while nothing is left", (double)job->unpaid, 0);
 	within(job, "measured loss, ms", told_ns / MS, (most_ns + 2 * job->error_ns + found.charge_ns) / MS);
 	if (is_judged(job))
 		within(job, "true loss, ms", loss_ns / MS, true_most_ns(job) / MS);
@@ -390,7 +375,6 @@ static void job_try(const struct scene *scene, int place, struct job job)
 	found.beyond_ns = -INFINITY;
 	found.charge_ns = 0;
 	found.overslept_ns = 0;
-	found.naps = 0;
 	CHECK(kept && found.known && job_play(&job) && job_play(&bare));
 	job_check(&job, bare.lasted_ns, judged ? scene->most_cpu : 0);
 	free(found.known);
