@@ -233,12 +233,11 @@ uint64_t forecast_least_ns(const struct forecast *forecast)
  */
 bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns)
 {
-	uint64_t tail_ns = (levels(forecast) + 1) * LEVEL_NS, own_ns = forecast->entry->own_ns;
-	uint64_t margin_ns = forecast->entry->margin_ns;
+	uint64_t own_ns = forecast->entry->own_ns, margin_ns = forecast->entry->margin_ns;
 	bool is_expected = margin_ns >= margin_first_ns(forecast) && ended_ns + margin_ns / 2 >= aimed_ns &&
 	                   ended_ns <= aimed_ns + margin_ns / 2;
 
-	return !(own_ns != 0 && is_expected) && ended_ns < landed_ns + tail_ns + own_ns + own_ns / 2;
+	return !(own_ns && is_expected) && ended_ns < landed_ns + (levels(forecast) + 1) * LEVEL_NS + own_ns * 3 / 2;
 }
 
 void forecast_own(struct forecast *forecast, uint64_t took_ns)
@@ -354,9 +353,10 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen)
 {
 	struct forecast_entry *entry = forecast->entry ? forecast->entry : entry_make(forecast);
-	uint64_t passed_ns = seen.ended_ns - entry->ended_ns;
+	uint64_t passed_ns = seen.ended_ns - entry->ended_ns, least_ns = forecast->least_ns;
 	uint32_t periods = stride_learn(forecast, entry);
 	bool looked = seen.look != 0 && entry->look == seen.look, changed = change_learn(forecast, entry, seen);
+	bool counts = seen.ended_ns - forecast->began_ns >= least_ns;
 
 	forecast->entry = entry;
 	ends_learn(forecast, entry, seen, periods, changed);
@@ -365,8 +365,9 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	forecast->late = seen.late;
 	entry->ended_ns = seen.ended_ns;
 	entry->look = seen.look;
-	if (seen.ended_ns - forecast->began_ns >= FORECAST_SHORT_NS || forecast->previous == 0)
-		forecast->previous = forecast->call;
+	forecast->previous = counts ? forecast->call : forecast->previous;
+	least_ns = counts ? (seen.ended_ns - forecast->began_ns) / 64 : least_ns - least_ns / 8;
+	forecast->least_ns = least_ns > FORECAST_SHORT_NS ? least_ns : FORECAST_SHORT_NS;
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked, changed};
 }
 

@@ -159,11 +159,9 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	uint64_t limit_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
 	uint64_t ask_ns = forecast_part_ns(plan->forecast, limit_ns);
 
-	if (must_be_awake(plan, now_ns) && ask_ns < FORECAST_NAP_NS)
-		return (struct plan_step){.advice = PLAN_LOOK};
 	plan->outlasted_ns = end_ns < now_ns ? end_ns : plan->outlasted_ns;
 	if (ask_ns < FORECAST_NAP_NS)
-		return (struct plan_step){.advice = PLAN_LANDED};
+		return (struct plan_step){.advice = must_be_awake(plan, now_ns) ? PLAN_LOOK : PLAN_LANDED};
 	plan->landing_ns = landing_ns;
 	plan->aimed_ns = end_ns;
 	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};

@@ -954,6 +954,27 @@ static void test_the_first_call_comes_before_others_however_short_it_was(void)
 	CHECK(forecast.key == key && forecast.entry);
 }
 
+/* After a wait of 100 ms one of 1 ms is chance, as by a partner that was held up. Where long waits end, it counts. */
+static void test_a_short_wait_does_not_come_before_long_ones(void)
+{
+	uint64_t now_ns = SECOND;
+
+	forecast_reset(2);
+	call_play(100, 1, now_ns, 100 * MS, SEEN_LOOK);
+	call_play(200, 1, now_ns += SECOND, 1200 * US, SEEN_LOOK);
+	CHECK(forecast.previous == 100);
+	call_play(200, 2, now_ns += SECOND, 1600 * US, SEEN_LOOK);
+	CHECK(forecast.previous == 200);
+	call_play(100, 2, now_ns += SECOND, 100 * MS, SEEN_LOOK);
+	for (int i = 0; i < 24; i++) {
+		call_play(300, 1, now_ns += SECOND, FORECAST_SHORT_NS, SEEN_LOOK);
+		CHECK(forecast.previous == 100 || i > 15);
+	}
+	call_play(300, 1, now_ns += SECOND, FORECAST_SHORT_NS - US, SEEN_LOOK);
+	call_play(400, 1, now_ns += SECOND, FORECAST_SHORT_NS, SEEN_LOOK);
+	CHECK(forecast.previous == 400);
+}
+
 static void test_each_word_tells_sites_apart(void)
 {
 	uint64_t site = forecast_call(1, 2, 3, 4);
@@ -2881,6 +2902,7 @@ static void forecasts_test(void)
 	test_the_entry_that_was_not_used_for_longest_is_replaced();
 	test_a_call_is_known_by_the_one_before_it();
 	test_the_first_call_comes_before_others_however_short_it_was();
+	test_a_short_wait_does_not_come_before_long_ones();
 	test_each_word_tells_sites_apart();
 	test_an_end_that_has_passed_is_not_to_come();
 	test_an_end_before_the_wait_was_missed();
