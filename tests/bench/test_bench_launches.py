@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import io
+import threading
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
 import pytest
+from rich.console import Console
 
 from tests.bench.benchmarks import launches
 from tests.bench.engine import Measured
@@ -45,3 +55,24 @@ def test_how_late_naps_end_is_told_beside() -> None:
     row = {"group": launches.ASLEEP, "variant": launches.ASLEEP, "point": {"nap_us": 1000.0}, "figures": figures}
     told = launches.held_line({"rows": [row]})
     assert "ended 20 µs late in the median and 35 µs in the mean" in told and "1.5 % of the sleep" in told
+
+
+def test_nothing_runs_beside_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The display of the progress would take a core from a rank, ten times a second."""
+    run = ModuleType("bench_run")
+    run.__file__ = str(Path(__file__).with_name("run"))
+    SourceFileLoader(run.__name__, run.__file__).exec_module(run)
+    beside: list[list[threading.Thread]] = []
+
+    def measure(_: object, __: object, begin: Callable[[int, float], None],
+                step: Callable[[str], None]) -> dict[str, Any]:
+        begin(2, 0)
+        step("one")
+        beside.append(threading.enumerate())
+        return {}
+
+    before = threading.enumerate()
+    monkeypatch.setattr(run.measuring, "measure", measure)
+    asked = argparse.Namespace(application=[], short=True, rounds=None, picked=[])
+    run.measure(launches, asked, Console(file=io.StringIO(), force_terminal=True))
+    assert beside == [before]
