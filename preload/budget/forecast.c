@@ -353,7 +353,7 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen)
 {
 	struct forecast_entry *entry = forecast->entry ? forecast->entry : entry_make(forecast);
-	uint64_t passed_ns = seen.ended_ns - entry->ended_ns, least_ns = forecast->least_ns;
+	uint64_t passed_ns = seen.ended_ns - entry->ended_ns, least_ns = forecast->before_ns;
 	uint32_t periods = stride_learn(forecast, entry);
 	bool looked = seen.look != 0 && entry->look == seen.look, changed = change_learn(forecast, entry, seen);
 	bool counts = seen.ended_ns - forecast->began_ns >= least_ns;
@@ -367,7 +367,7 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	entry->look = seen.look;
 	forecast->previous = counts ? forecast->call : forecast->previous;
 	least_ns = counts ? (seen.ended_ns - forecast->began_ns) / 64 : least_ns - least_ns / 8;
-	forecast->least_ns = least_ns > FORECAST_SHORT_NS ? least_ns : FORECAST_SHORT_NS;
+	forecast->before_ns = least_ns > FORECAST_SHORT_NS ? least_ns : FORECAST_SHORT_NS;
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked, changed};
 }
 

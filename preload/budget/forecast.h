@@ -9,9 +9,9 @@
  * waited.
  *
  * A wait counts as "before" from 0.1 ms on, and from a 64th of the wait that counted before it; that part shrinks by an
- * eighth with each wait. Beside waits of 100 ms a wait of 1 ms is chance, by a partner that was held up: the next long
- * wait would have another key, of which no end is known. 40 waits of 20 ms kept 9 to 13 percent of their CPU time with
- * 0.1 ms alone, and 7 to 9 with this (measured).
+ * eighth with each wait. The first wait counts in any case. Beside waits of 100 ms a wait of 1 ms is chance, by a
+ * partner that was held up: the next long wait would have another key, of which no end is known. 40 waits of 20 ms kept
+ * 9 to 13 percent of their CPU time with 0.1 ms alone, and 7 to 9 with this (measured).
  *
  * An end is kept if it was seen in a look (contract/looks.h), in which nobody sleeps. Outside of looks an end is kept
  * only if it is earlier than all that are kept, by more than the margin. So a wait cannot grow because it was slept
@@ -98,8 +98,8 @@ struct forecast_entry {
 struct forecast {
 	uint32_t ranks;     /* number of ranks of the job */
 	uint32_t stamp;     /* number of waits so far */
-	uint64_t previous;  /* the latest call that waited for least_ns: its forecast_call */
-	uint64_t least_ns;  /* least length of a wait that counts as previous (above) */
+	uint64_t previous;  /* the latest call that waited for before_ns: its forecast_call */
+	uint64_t before_ns; /* least length of a wait that counts as previous (above) */
 	uint64_t call;      /* the open call, by forecast_call */
 	uint64_t key;       /* key of the open call: hash of call and previous */
 	uint64_t began_ns;  /* when the open call began to wait */

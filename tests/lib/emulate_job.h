@@ -104,11 +104,11 @@ struct job {
 	double more_ns;   /* measured loss: sum over the ranks' accounts */
 	double slept_ns;  /* length of the periods in which the loss was measured */
 	double error_ns;  /* mean of the standard errors of the ranks' measured losses */
+	uint64_t unpaid;  /* naps that began in a pause of the account, or when it had nothing left */
 	/* Internal. */
 	struct job_rank *rank;
 	uint64_t random_state;
-	uint64_t naps;   /* sum over the ranks, before the step */
-	uint64_t unpaid; /* naps that began in a pause of the account, or when it had nothing left */
+	uint64_t naps; /* sum over the ranks, before the step */
 };
 
 /* Plays the job. Returns false if there is no memory for it. */

@@ -2642,7 +2642,7 @@ static void test_long_naps_that_end_late_leave_a_part(void)
 	CHECK(forecast_part_ns(&forecast, ask_ns) == ask_ns);
 }
 
-/* Of a call that is not compared a late end is charged the whole nap: halves, until naps are over in time. */
+/* A late end of a call that is not compared is charged the whole nap: so each is a half, until one was in time. */
 static void test_naps_are_halves_until_one_is_in_time(void)
 {
 	struct account_periods compared = {.weight = ACCOUNT_KNOWN, .usual_ns = (double)MS};
