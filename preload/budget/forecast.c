@@ -314,10 +314,9 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 	/* At least one of several periods was as short as their mean. */
 	uint32_t since = units(entry->ended_ns, seen.ended_ns) / (periods > 1 ? periods : 1);
 	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
-	bool is_taken = is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT;
-	bool is_reached = forecast_end(forecast, seen.ended_ns, &(uint64_t){0}) != 0;
-	bool is_first =
-	        changed || (forecast->ranks > 2 ? is_taken && !entry->looked : (is_taken || seen.awake) && !is_reached);
+	bool taken = is_unknown && wait >= FORECAST_LONG_NS >> FORECAST_UNIT;
+	bool missed = forecast_end(forecast, seen.ended_ns, &(uint64_t){0}) == 0;
+	bool is_first = changed || (forecast->ranks > 2 ? taken && !entry->looked : (taken || seen.awake) && missed);
 
 	if (seen.late && entry->wait.count < FORECAST_KNOWN)
 		entry->wait.count = entry->since.count = 0;

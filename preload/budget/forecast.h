@@ -16,10 +16,11 @@
  * An end is kept if it was seen in a look (contract/looks.h), in which nobody sleeps. Outside of looks an end is kept
  * only if it is earlier than all that are kept, by more than the margin. So a wait cannot grow because it was slept
  * through. Before the first look of a key, ends of long waits are kept too: a job with long steps need not wait for its
- * look. In a job of two ranks those are kept, and ends of waits without sleep, whenever no forecast reached the end: so
- * a call is watched after its first wait, and again where its first ends were not those of the waits that follow. A
- * program that began with two short messages at the same place kept 106 of 700 waits of 1 ms polled, until its next
- * look (measured). Among more ranks other ranks may sleep then.
+ * look. In a job of two ranks those are kept whenever no forecast reached the end, and so are ends of waits that the
+ * thread slept in for their first quarter at most: so a call is watched after its first wait, and again where its first
+ * ends were not those of the waits that follow. A program that began with two short messages at the same place kept 106
+ * of 700 waits of 1 ms polled, until its next look; with one short message, and a nap until then in each wait, up to
+ * 287 (measured). Among more ranks other ranks may sleep then.
  *
  * In a job of two ranks a wait that is longer than all known ends is no nap's work for long. If three waits in a row
  * outlast all ends known before them by a quarter, or if the thread's own work before them was longer than twice the
@@ -175,7 +176,7 @@ struct forecast_seen {
 	uint64_t ended_ns; /* end of the call's last long silence */
 	uint64_t look;     /* number of the look that the call began and ended in; 0: none */
 	bool slept;        /* true if the thread slept by forecast */
-	bool awake;        /* true if the thread did not sleep at all */
+	bool awake;        /* true if the thread slept in the first quarter of the wait at most */
 	bool late;         /* true if the call ended during a nap by forecast */
 };
 

@@ -290,7 +290,7 @@ bool plan_is_late(const struct plan *plan, uint64_t ended_ns)
 
 void plan_close(struct plan *plan, uint64_t last_ns)
 {
-	struct forecast_seen seen = {.slept = plan->slept, .awake = plan->woke_ns == 0};
+	struct forecast_seen seen = {.slept = plan->slept};
 	struct forecast_passed passed;
 
 	if (plan->ended_ns == 0 || last_ns - plan->silent_ns >= FORECAST_NAP_NS)
@@ -299,6 +299,7 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 	if (!plan->forecasts)
 		return;
 	seen.ended_ns = plan->ended_ns;
+	seen.awake = plan->woke_ns < plan->forecast->began_ns + (seen.ended_ns - plan->forecast->began_ns) / 4;
 	seen.late = plan_is_late(plan, seen.ended_ns);
 	seen.look = seen.late || look_number(plan, last_ns) != plan->look ? 0 : plan->look;
 	call_count(plan, seen.ended_ns, seen.late);

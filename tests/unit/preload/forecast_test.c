@@ -2704,7 +2704,7 @@ static void test_the_next_short_waits_are_watched(void)
 	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_LOOK);
 	CHECK(plan_ask(&plan, now_ns + 2 * MS - US, 0).advice == PLAN_LOOK);
 	CHECK(plan_ask(&plan, now_ns + 2 * MS, 0).advice == PLAN_LADDER);
-	plan_woke(&plan, (struct plan_nap){PLAN_BY_LADDER, now_ns, 100 * US, now_ns + 110 * US, false, true});
+	plan_woke(&plan, (struct plan_nap){PLAN_BY_LADDER, now_ns + MS, 100 * US, now_ns + 1110 * US, false, true});
 	plan_close(&plan, now_ns + 1900 * US); /* it slept: its end may be late */
 	forecast.entry->looked = true;         /* and a look saw the first of them */
 	for (uint32_t i = 2; i < 4; i++) {
@@ -2714,6 +2714,28 @@ static void test_the_next_short_waits_are_watched(void)
 	now_ns += 2 * MS;
 	plan_open(&plan, SITE, 4, true, now_ns, real_of(now_ns));
 	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_NAP);
+}
+
+/*
+ * One of three known ends was short, so that no forecast reaches the end. A nap until the short one is over long before
+ * the wait: the end is kept. It is not if the rank slept later.
+ */
+static void test_an_end_long_after_the_nap_is_kept(void)
+{
+	static const uint64_t until_ns[] = {140 * US, 240 * US, 260 * US, 900 * US};
+
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t now_ns = wait_play_first(140 * US);
+
+		now_ns = calls_play(SITE, now_ns, MS, 2) + 2 * MS;
+		plan_open(&plan, SITE, calls, true, now_ns, real_of(now_ns));
+		CHECK(forecast_knows(&forecast) && forecast.entry->wait.count == 3);
+		plan_woke(&plan,
+		          (struct plan_nap){PLAN_BY_FORECAST, now_ns, 100 * US, now_ns + until_ns[i], false, true});
+		plan_quiet(&plan);
+		plan_close(&plan, now_ns + MS);
+		CHECK(forecast.entry->wait.count == (i < 2 ? 4 : 3));
+	}
 }
 
 /* Others may sleep then: their calls would end late. */
@@ -2988,6 +3010,7 @@ static void plans_test(void)
 	test_the_second_long_wait_is_slept_in();
 	test_a_rank_of_many_waits_longer_before_its_first_nap();
 	test_the_next_short_waits_are_watched();
+	test_an_end_long_after_the_nap_is_kept();
 	test_a_rank_of_many_watches_in_looks_alone();
 	test_slept_ends_of_long_waits_count_until_three_are_known();
 	test_an_end_that_does_not_come_is_left_to_the_ladder();
