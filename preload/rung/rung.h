@@ -19,6 +19,8 @@
 /* State of a thread: what rungs changed in it, and restore when the wait ends. */
 struct rung_thread {
 	struct slack slack;
+	uint64_t delay_ns;    /* run delay at its latest reading */
+	uint32_t unread;      /* number of naps since then; 0: it was never read */
 	enum event_end event; /* how the latest sleep ended, until that was judged */
 	bool event_missed;    /* the latest sleep timed out, and a poll found something */
 	struct mpiwait_lane *lane;
@@ -70,6 +72,13 @@ bool rung_mwaitx_probe(const struct config *config);
 void rung_mwaitx_doze(uint64_t ask_ns, struct rung_thread *thread);
 void rung_nap_doze(uint64_t ask_ns, struct rung_thread *thread);
 void rung_nap_leave(struct rung_thread *thread);
+
+/*
+ * Returns true if others had the core for most of the time by which the latest nap ended late: the nap was over, and
+ * the thread ready to run. The kernel's count is read in one nap of 16, so that time counts which others had in the
+ * naps before. late_ns: what the nap took longer than asked; less than 0.1 ms is never called a hold-up.
+ */
+bool rung_nap_was_held(struct rung_thread *thread, uint64_t late_ns);
 bool rung_event_probe(const struct config *config);
 void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread);
 

@@ -136,6 +136,12 @@ static enum choice pause_choose(const struct wait *wait, const struct ladder_mom
 	return CHOICE_POLL;
 }
 
+bool wait_was_held(struct wait *wait, enum mpiwait_rung rung, uint64_t asked_ns)
+{
+	return rung == MPIWAIT_RUNG_NAP && wait->last_ns > asked_ns &&
+	       rung_nap_was_held(&wait->rung, wait->last_ns - asked_ns);
+}
+
 bool wait_is_shared(const struct wait *wait)
 {
 	return process.config.shared || wait->shared_credit > 0 || wait->last_ns < wait->shared_ns;
@@ -234,15 +240,14 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum
 }
 
 /* Describes the nap that ended at wait->last_ns. A message that ended it came at most one exit latency before. */
-static struct plan_nap nap_of(const struct wait *wait, struct ladder_action action, enum choice choice,
-                              uint64_t began_ns)
+static struct plan_nap nap_of(struct wait *wait, struct ladder_action action, enum choice choice, uint64_t began_ns)
 {
-	uint64_t came_ns = wait->last_ns - wait->ladder.rung[action.rung].exit_ns;
+	uint64_t came_ns = wait->last_ns - wait->ladder.rung[action.rung].exit_ns, asked_ns = began_ns + action.ask_ns;
 	struct plan_nap nap = {
 	        .began_ns = began_ns,
 	        .ask_ns = action.ask_ns,
 	        .woke_ns = wait->last_ns,
-	        .shared = action.shared,
+	        .shared = action.shared || wait_was_held(wait, action.rung, asked_ns),
 	        .alike = action.rung == wait_rung_timed(action.shared),
 	};
 
@@ -250,7 +255,7 @@ static struct plan_nap nap_of(const struct wait *wait, struct ladder_action acti
 		nap.end = PLAN_BY_FORECAST;
 	if (wait->rung.event == EVENT_WOKEN || wait->rung.event == EVENT_TIMEOUT) {
 		nap.end = wait->rung.event == EVENT_WOKEN ? PLAN_BY_MESSAGE : nap.end;
-		nap.began_ns = came_ns > began_ns && came_ns < began_ns + action.ask_ns ? came_ns : began_ns;
+		nap.began_ns = came_ns > began_ns && came_ns < asked_ns ? came_ns : began_ns;
 	}
 	return nap;
 }

@@ -19,5 +19,11 @@ bool wait_idle(struct wait *wait, uint32_t hook);
 /* Returns true if others want the thread's core, as far as is known at wait->last_ns. */
 bool wait_is_shared(const struct wait *wait);
 
+/*
+ * Returns true if others had the core when a doze of that rung, asked to end at asked_ns, was over at wait->last_ns
+ * (rung_nap_was_held). Such a doze counts as one on a shared core: a thread that polls is held up as well.
+ */
+bool wait_was_held(struct wait *wait, enum mpiwait_rung rung, uint64_t asked_ns);
+
 /* Returns the rung that sleeps until a forecast landing: the deepest that takes a time. MPIWAIT_RUNG_PAUSE: none. */
 enum mpiwait_rung wait_rung_timed(bool shared);

@@ -55,7 +55,7 @@ static bool nap(struct wait *wait, enum mpiwait_rung rung, bool shared, uint64_t
 	                                         .began_ns = began_ns,
 	                                         .ask_ns = ask_ns,
 	                                         .woke_ns = now_ns,
-	                                         .shared = shared,
+	                                         .shared = shared || wait_was_held(wait, rung, began_ns + ask_ns),
 	                                         .alike = true});
 	wait->plan.empty_ns = wait->first_ns; /* no poll has shown since then that nothing came */
 	return true;

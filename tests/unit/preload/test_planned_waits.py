@@ -86,6 +86,15 @@ def test_an_oversleep_is_told_to_all_ranks_of_the_node():
     assert segment["slots"][0]["lane"][0]["naps"]["nap"] > 60
 
 
+def test_a_nap_after_which_others_had_the_core_is_not_told():
+    """A rank that polls loses its core to them as well. The kernel tells how long they had it."""
+    done, segment = run([DRIVER, "alike"], ACCOUNT, virtual=True, TIME_LATE="30:4000000", TIME_HELD="1")
+    assert done.returncode == 0, done.stderr
+    thread = segment["slots"][0]["lane"][0]
+    assert segment["overslept_ns"] == 0 and thread["late_ns"] < 100_000
+    assert thread["naps"]["nap"] > 60 and values(done)["errno"] == 4711
+
+
 def test_a_call_left_by_longjmp_is_over():
     seen, slot = play([DRIVER, "longjmp"])
     calls = slot["lane"][0]["calls"]
