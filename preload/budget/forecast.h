@@ -158,9 +158,8 @@ uint64_t forecast_exit_ns(const struct forecast *forecast, uint64_t ask_ns);
 bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns);
 
 /*
- * Returns how long the next nap shall be if the rank may sleep for ask_ns. Of a call that is not compared a late end is
- * charged the whole nap: its naps are halves of what they may be, until one was in time. A single end, of the wait in
- * which a program starts, may be 50 times too late: a nap until then used up the account. Halves until the call
+ * Returns how long the next nap shall be if the wait may be slept through for ask_ns. Of a call that is not compared a
+ * late end is charged the whole nap: its naps are halves of what is left, until one was in time. Halves until the call
  * was compared took four naps for each wait of 1 ms: 12 to 14 percent of the CPU time stayed with it, and 8 to 13
  * without (measured, with sleeps that cost 30 us of it each). A long nap ends late more often than a short one, since
  * the core enters a deeper idle state. Where that costs more than another nap, the last part is left to a nap of its

@@ -75,8 +75,9 @@ void rung_nap_leave(struct rung_thread *thread);
 
 /*
  * Returns true if others had the core for most of the time by which the latest nap ended late: the nap was over, and
- * the thread ready to run. The kernel's count is read in one nap of 16, so that time counts which others had in the
- * naps before. late_ns: what the nap took longer than asked; less than 0.1 ms is never called a hold-up.
+ * the thread ready to run. The kernel's count is read in one nap of 16, and what counts is all such time since it was
+ * read last, also in the naps before and in the work and the polls between them. late_ns: what the nap took longer than
+ * asked; less than 0.1 ms is never called a hold-up.
  */
 bool rung_nap_was_held(struct rung_thread *thread, uint64_t late_ns);
 bool rung_event_probe(const struct config *config);

@@ -2679,6 +2679,19 @@ static void test_the_second_long_wait_is_slept_in(void)
 	CHECK(plan_ask(&plan, now_ns + lasts_ns * 15 / 16, 0).advice == PLAN_LADDER);
 }
 
+/* As many ends as a forecast takes are known: a nap of a call that is not compared may use all that it is given. */
+static void test_naps_until_known_ends_may_use_all_that_is_left(void)
+{
+	uint64_t now_ns = wait_play_first(100 * MS), ask_ns;
+
+	now_ns = calls_play(SITE, now_ns, 100 * MS, 2) + 2 * MS;
+	plan_open(&plan, SITE, calls, true, now_ns, real_of(now_ns));
+	CHECK(forecast_knows(&forecast) && !account_knows(&forecast.entry->periods));
+	plan.account.spent_ns = plan.account.tried_ns = account_allowed(&plan.account, now_ns) - 2e6;
+	ask_ns = plan_ask(&plan, now_ns, 0).ask_ns;
+	EXPECT(ask_ns <= MS && ask_ns > 800 * US, "%" PRIu64, ask_ns);
+}
+
 /* No period is known yet: a nap at first may cost the job a thousandth of what a rank of two may. */
 static void test_a_rank_of_many_waits_longer_before_its_first_nap(void)
 {
@@ -3008,6 +3021,7 @@ static void plans_test(void)
 	test_long_naps_that_end_late_leave_a_part();
 	test_naps_are_halves_until_one_is_in_time();
 	test_the_second_long_wait_is_slept_in();
+	test_naps_until_known_ends_may_use_all_that_is_left();
 	test_a_rank_of_many_waits_longer_before_its_first_nap();
 	test_the_next_short_waits_are_watched();
 	test_an_end_long_after_the_nap_is_kept();
