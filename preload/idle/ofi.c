@@ -112,7 +112,7 @@ static inline void polled(bool idle_poll)
 		return;
 	if (!idle_poll)
 		wait->progressed = 1;
-	else if (hook_serves() && ++wait->polls >= WAIT_FREE_POLLS && wait_may_read_clock(wait, MPIWAIT_HOOK_OFI))
+	else if (hook_serves() && wait_count_poll(wait) && wait_may_read_clock(wait, MPIWAIT_HOOK_OFI))
 		wait_idle(wait, MPIWAIT_HOOK_OFI);
 }
 

@@ -61,7 +61,7 @@ EXPORT unsigned int ucp_worker_progress(void *worker)
 		wait->progressed = 1;
 	else if (!(process.hooks & MPIWAIT_HOOK_UCP))
 		wait->polls += wait->polls < WAIT_FREE_POLLS - 1;
-	else if (wait->kind >= CALL_TIME && hook_serves() && ++wait->polls >= WAIT_FREE_POLLS &&
+	else if (wait->kind >= CALL_TIME && hook_serves() && wait_count_poll(wait) &&
 	         wait_may_read_clock(wait, MPIWAIT_HOOK_UCP))
 		wait_idle(wait, MPIWAIT_HOOK_UCP);
 	return events;

@@ -41,7 +41,7 @@ static bool must_yield(const struct wait *wait)
  */
 static __attribute__((noinline)) int mpi_idle_poll(struct wait *wait)
 {
-	if (++wait->polls >= WAIT_FREE_POLLS && wait_may_read_clock(wait, MPIWAIT_HOOK_YIELD) &&
+	if (wait_count_poll(wait) && wait_may_read_clock(wait, MPIWAIT_HOOK_YIELD) &&
 	    wait_idle(wait, MPIWAIT_HOOK_YIELD))
 		return 0;
 	if (wait->kind == CALL_WAIT && process.policy.rungs != 0)
@@ -99,7 +99,7 @@ EXPORT int sched_yield(void)
 
 	if (opal_recognise(caller, (uintptr_t)__builtin_frame_address(0))) {
 		idle_frame |= IDLE_FRAME_YIELDED;
-		if (wait->kind >= CALL_TIME && ++wait->polls >= WAIT_FREE_POLLS)
+		if (wait->kind >= CALL_TIME && wait_count_poll(wait))
 			return opal_idle_poll(wait);
 	} else {
 		if (!is_in(&idle.mpi, caller))

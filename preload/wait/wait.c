@@ -12,6 +12,8 @@
 #define EVENT_BENCH_NS  UINT64_C(1000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
 #define OTHERS_SHARE    256 /* divisor of a wait: other threads' CPU time below this part is an error of the readings */
+#define FREE_NS         6000 /* time that the free polls may take */
+#define FREE_LEAST      (WAIT_FREE_POLLS / 8)
 #define PACE_NS         1000 /* first guess of the gap between idle polls */
 #define PACE_DOZED_NS   2000 /* first guess of the gap after a doze */
 
@@ -30,6 +32,8 @@ bool wait_is_by_messages(enum call_row row)
 }
 
 struct event_trust wait_event_trust;
+
+uint8_t wait_few_polls[CALL_ROWS];
 
 /* Lane of the threads beyond MPIWAIT_LANES: all of them write it, nobody reads it. */
 static struct mpiwait_lane lane_overflow;
@@ -314,9 +318,26 @@ void wait_book(struct wait *wait, uint64_t wait_ns)
 		callsite_add(wait->row, wait->caller, wait_ns);
 }
 
+/*
+ * Learns how many polls are free in the row's next calls, if the wait had polls enough to show what one takes. Under a
+ * lock the clock is not read at each of them.
+ */
+static void free_learn(const struct wait *wait)
+{
+	bool shown = wait->polls >= 2 * WAIT_FREE_POLLS && wait->kind >= CALL_TIME &&
+	             !__atomic_load_n(&process.threaded, __ATOMIC_RELAXED);
+	uint64_t many = FREE_NS / (wait->pace.polled.ns + 1);
+
+	many = many > FREE_LEAST ? many : FREE_LEAST;
+	if (shown)
+		__atomic_store_n(&wait_few_polls[wait->row], (uint8_t)(many < WAIT_FREE_POLLS ? many : 0),
+		                 __ATOMIC_RELAXED);
+}
+
 void wait_close(struct wait *wait)
 {
 	struct mpiwait_lane *lane = wait->lane;
+	uint32_t few = __atomic_load_n(&wait_few_polls[wait->row], __ATOMIC_RELAXED);
 
 	rung_leave(&wait->rung);
 	if (process_mode() == PROCESS_INERT)
@@ -325,7 +346,8 @@ void wait_close(struct wait *wait)
 	if (process_has_account())
 		plan_close(&wait->plan, wait->last_ns);
 	wait_book(wait, wait->last_ns - wait->first_ns);
-	lane->idle_polls += wait->polls;
+	lane->idle_polls += wait->polls - (few > 0 ? WAIT_FREE_POLLS - few : 0);
+	free_learn(wait);
 	if (wait->sample_ns != 0)
 		sample_add(wait);
 	__atomic_store_n(&lane->open_call, 0, __ATOMIC_RELEASE);

@@ -3,7 +3,8 @@
  * accounting.
  *
  * Invariant: only the outermost call counts, and only its own thread writes its lane. A call that found its message
- * soon never reads a clock; the first WAIT_FREE_POLLS idle polls of every call only count.
+ * soon never reads a clock; the first WAIT_FREE_POLLS idle polls of every call only count, fewer where polls are slow
+ * (wait_few_polls).
  *
  * The stack address of the outermost call's frame stands for the depth. A frame at or above that address means that the
  * call was left without returning (longjmp, exception). After such an exit, a later call from deeper down looks like an
@@ -27,8 +28,8 @@
 /* Idle polls after which nothing can have come, for a runtime that does not tell its progress. */
 #define WAIT_VAIN_POLLS 16u
 
-/* Idle polls for one reading of the clock, under a lock that other threads may want. */
-#define WAIT_LOCKED_POLLS 64u
+/* Idle polls for one reading of the clock, under a lock that other threads may want. The first one opens the wait. */
+#define WAIT_LOCKED_POLLS WAIT_FREE_POLLS
 
 /* Time beyond what was asked for, between two readings, that means: the clock jumped, or the process was stopped. */
 #define WAIT_STOPPED_NS UINT64_C(1000000000)
@@ -66,7 +67,7 @@ struct wait {
 	uint32_t kind;             /* enum call_kind of the open call; CALL_NONE inside a MARK call */
 	uint32_t row;              /* enum call_row of the outermost call */
 	uint32_t rma_lock;         /* 1 if the open call is under the tighter cap for locks */
-	uint32_t polls;            /* number of idle polls of the open call */
+	uint32_t polls;            /* number of idle polls of the open call; WAIT_FREE_POLLS at the last free one */
 	uint32_t progressed;       /* 1 if there was a sign of progress since the last idle poll */
 	uintptr_t handle;          /* communicator or other handle that the open call was given */
 	uintptr_t peer;            /* other rank of the open call, or its root */
@@ -124,6 +125,21 @@ static inline bool wait_is_locked(uint32_t hook)
 static inline bool wait_may_read_clock(const struct wait *wait, uint32_t hook)
 {
 	return !wait_is_locked(hook) || wait->polls % WAIT_LOCKED_POLLS == 0;
+}
+
+/*
+ * Atomic. By row: number of free polls where idle polls are slow; 0: WAIT_FREE_POLLS. As many are free as take 6 us by
+ * the usual time between two polls, but an eighth of WAIT_FREE_POLLS at least. 64 polls over libfabric took up to 29
+ * us, so that a wait of 0.3 ms polled a tenth of its time before it could sleep (measured).
+ */
+extern uint8_t wait_few_polls[CALL_ROWS];
+
+/* Counts an idle poll of the open call. Returns true from the last of the free ones on. */
+static inline bool wait_count_poll(struct wait *wait)
+{
+	if (__builtin_expect(++wait->polls == __atomic_load_n(&wait_few_polls[wait->row], __ATOMIC_RELAXED), 0))
+		wait->polls = WAIT_FREE_POLLS;
+	return wait->polls >= WAIT_FREE_POLLS;
 }
 
 extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));

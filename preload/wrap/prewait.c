@@ -58,7 +58,7 @@ static int loop_run(const struct loop *loop)
 		wait->kind = kind;
 		if (code != 0 || done)
 			return code;
-		if (++wait->polls >= WAIT_FREE_POLLS)
+		if (wait_count_poll(wait))
 			wait_idle(wait, MPIWAIT_HOOK_LOOP);
 	}
 }

@@ -12,7 +12,7 @@
 #define START_NS        1e15           /* start of the job by the nodes' clocks */
 #define OWN_NS          3000.0         /* CPU time of a nap */
 #define POLL_NS         500            /* shortest time between two polls */
-#define GRACE_NS        10000          /* time that a call polls before it is a wait */
+#define GRACE_NS        7000           /* time that a call polls before it is a wait */
 #define VAIN_NS         UINT64_C(6400) /* idle calls of a silent runtime before a nap may begin */
 #define DEEP_EVERY      16             /* one in so many long sleeps ends later than short ones */
 #define HOLD_LONG_EVERY 16             /* one hold-up in so many is HOLD_LONG times as long */

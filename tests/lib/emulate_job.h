@@ -6,7 +6,8 @@
  * A pattern tells how much each rank computes in a step. A meeting tells which rank waits for which: "max" ends for all
  * ranks when the last one has come; "tree" reduces and broadcasts along a binary tree, in which each rank passes on
  * what it has noticed; "ring" waits for two neighbours. A message takes 1.5 us. A node has JOB_NODE ranks; the nodes'
- * clocks differ by 200 us.
+ * clocks differ by 200 us. A call is a wait when it has polled for 7 us: the free polls of Allreduce took 0.8 to 10
+ * us, 5 in the mean, with six MPIs over shared memory, TCP and libfabric (measured).
  *
  * The machine may hold up a rank while it computes, as a hypervisor or a daemon does, whether ranks sleep or not.
  *

@@ -49,7 +49,8 @@ static struct mpiwait_slot slot;
 static struct mpiwait_header node;
 static struct forecast forecast; /* of the one lane */
 static uintptr_t frame[3], caller;
-static uint64_t poll_ns = POLL_NS; /* more in the tests of long waits */
+static uint64_t poll_ns = POLL_NS; /* other in the tests of long waits, and of slow and fast polls */
+static uint64_t polls;             /* idle polls so far */
 
 void process_flag(uint32_t flag)
 {
@@ -241,7 +242,8 @@ static uint64_t wait_play(uint64_t wait_ns)
 		gap_play();
 		if (model.now_ns >= model.end_ns)
 			break;
-		if (++wait_self.polls >= WAIT_FREE_POLLS)
+		polls++;
+		if (wait_count_poll(&wait_self))
 			wait_idle(&wait_self, MPIWAIT_HOOK_OPAL);
 		model.looks |= looks_at(&wait_self.plan.looks, model.now_ns);
 	}
@@ -514,8 +516,45 @@ static void test_the_clock_is_lowered_for_long_forecasts_alone(void)
 	poll_ns = POLL_NS;
 }
 
+/* The gap that counts as usual is up to a fifth shorter than each of these gaps (ladder_gap). */
+static void test_free_polls_are_fewer_if_they_are_slow(uint64_t a_poll_ns, uint64_t least, uint64_t most)
+{
+	uint64_t before, free;
+
+	poll_ns = a_poll_ns;
+	waits_learn(MS / 2);
+	free = (wait_self.first_ns - model.began_ns) / poll_ns;
+	EXPECT(free >= least && free <= most, "%" PRIu64 " ns a poll: %" PRIu64 " are free", poll_ns, free);
+	before = slot.lane[0].idle_polls;
+	polls = 0;
+	wait_play(MS / 2);
+	EXPECT(slot.lane[0].idle_polls - before == polls, "%" PRIu64 " idle polls counted, of %" PRIu64,
+	       slot.lane[0].idle_polls - before, polls);
+	poll_ns = POLL_NS;
+}
+
+static void test_few_polls_are_free(void)
+{
+	rank_begin(0, false);
+	poll_ns = 10;
+	wait_play((WAIT_FREE_POLLS + 6) * poll_ns);
+	wait_play(MS / 2);
+	EXPECT(wait_self.first_ns == model.began_ns + WAIT_FREE_POLLS * poll_ns,
+	       "a short wait does not show what polls take");
+	test_free_polls_are_fewer_if_they_are_slow(10, 64, 64);
+	test_free_polls_are_fewer_if_they_are_slow(90, 64, 64);
+	test_free_polls_are_fewer_if_they_are_slow(300, 20, 25);
+	test_free_polls_are_fewer_if_they_are_slow(90, 64, 64);
+	test_free_polls_are_fewer_if_they_are_slow(2000, 8, 8);
+	process.threaded = true;
+	test_free_polls_are_fewer_if_they_are_slow(10, 8, 8);
+	process.threaded = false;
+	test_free_polls_are_fewer_if_they_are_slow(10, 64, 64);
+}
+
 int main(void)
 {
+	test_few_polls_are_free();
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_UMWAIT);
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_MWAITX);
 	test_looks_poll(false);

@@ -309,7 +309,7 @@ static uint64_t step_play(struct wait *wait, uint64_t length_ns)
 		if (model.now_ns >= model.end_ns && unnoticed-- == 0)
 			return model.now_ns - model.end_ns;
 		model.excess_ns = 0;
-		if (++wait->polls >= WAIT_FREE_POLLS)
+		if (wait_count_poll(wait))
 			wait_idle(wait, model.silent ? MPIWAIT_HOOK_YIELD : MPIWAIT_HOOK_OPAL);
 	}
 }
