@@ -25,11 +25,9 @@ static bool is_doubted(const struct plan *plan)
 /* Returns a number that is unique to the look at that time, or to the pause that serves as one; 0: it is in neither. */
 static uint64_t look_number(const struct plan *plan, uint64_t now_ns)
 {
-	uint64_t number = now_ns < plan->looks.from_ns ? 1 : plan->looks.number + 2;
-
 	if (is_doubted(plan))
 		return ~plan->account.paused_ns;
-	return looks_at(&plan->looks, now_ns) ? number : 0;
+	return !looks_at(&plan->looks, now_ns) ? 0 : now_ns < plan->looks.from_ns ? 1 : plan->looks.number + 2;
 }
 
 /* Charges what the ranks of this node have told since the last charge. */
@@ -156,14 +154,14 @@ static uint64_t ask_limit(const struct plan *plan, uint64_t rest_ns, uint64_t no
 	return most_ns != 0 && ask_ns > most_ns ? most_ns : ask_ns;
 }
 
-/* Advises a nap that aims at that end, or to poll if such a nap would be too short. */
+/* Advises a nap that aims at that end, or to poll if such a nap would be shorter than it is usually late. */
 static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_t now_ns, uint64_t most_ns)
 {
 	uint64_t landing_ns = landing(plan, end_ns, now_ns);
 	uint64_t ask_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
 
 	plan->outlasted_ns = end_ns < now_ns ? end_ns : plan->outlasted_ns;
-	if (ask_ns < FORECAST_NAP_NS)
+	if (ask_ns < forecast_exit_ns(plan->forecast, 0))
 		return (struct plan_step){.advice = must_be_awake(plan, now_ns) ? PLAN_LOOK : PLAN_LANDED};
 	plan->landing_ns = landing_ns;
 	plan->aimed_ns = end_ns;
@@ -176,9 +174,11 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
  */
 static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 {
-	if (looks_at(&plan->looks, now_ns))
+	bool missed = plan->outlasted_ns != 0, long_ago = missed && now_ns - plan->outlasted_ns >= FORECAST_LONG_NS;
+
+	if (looks_at(&plan->looks, now_ns) && (!long_ago || plan->looks.strict || plan->account.ranks > 2))
 		return (struct plan_step){.advice = PLAN_LOOK};
-	if (plan->account.ranks > 2 && plan->outlasted_ns != 0 &&
+	if (missed && plan->account.ranks > 2 &&
 	    now_ns - plan->forecast->entry->ended_ns < 2 * ACCOUNT_CUT * cut_of(plan))
 		return (struct plan_step){.advice = PLAN_LANDED};
 	plan->landing_ns = 0;

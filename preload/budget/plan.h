@@ -15,7 +15,9 @@
  * of the call's last silence that was long enough to sleep in, so that what comes after that silence is served. The
  * call of a runtime that reports nothing is one silence.
  *
- * In a look nothing sleeps, with one exception: a wait that is known to last for 2 ms or more may be slept in for
+ * In a look nothing sleeps, with two exceptions. Two ranks climb the ladder in a wait that has outlasted all known ends
+ * by 2 ms: its naps move such an end by a 128th. Without that, a look kept up to 65 ms of a wait of 100 ms polled, the
+ * first one after waits of 10 ms (measured). And a wait that is known to last for 2 ms or more may be slept in for
  * fifteen sixteenths of the shortest that is known. So a sixteenth of it is polled, as of the time in a young job. The
  * same holds for a call after late ends. A missed end that was not even a 64th as long as the next one does not count
  * as the shortest: a program's first wait may be short by chance, and one such end kept looks of long waits polled. In

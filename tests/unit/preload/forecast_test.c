@@ -2861,6 +2861,41 @@ static void test_an_end_that_does_not_come_is_left_to_the_ladder(void)
 	CHECK(plan.outlasted_ns > now_ns + 900 * US && plan.outlasted_ns < now_ns + 1100 * US);
 }
 
+/* Two ranks in a wait that has outlasted all known ends by 2 ms: a look does not keep them from the ladder. */
+static void test_a_look_does_not_hold_what_outlasts_all_ends(void)
+{
+	uint64_t now_ns, later_ns;
+	uint32_t number;
+
+	now_ns = known_open(MS, &number);
+	later_ns = now_ns + MS + FORECAST_LONG_NS + 10 * US;
+	plan.account.ranks = 2;
+	plan.looks.strict = false;
+	plan.looks.from_ns = now_ns + MS;
+	plan.looks.until_ns = now_ns + 100 * MS;
+	CHECK(plan_ask(&plan, now_ns + 2 * MS, 0).advice == PLAN_LOOK);
+	CHECK(plan_ask(&plan, later_ns, 0).advice == PLAN_LADDER);
+	plan.account.ranks = 3;
+	CHECK(plan_ask(&plan, later_ns, 0).advice == PLAN_LOOK);
+	plan.account.ranks = 2;
+	plan.looks.strict = true;
+	CHECK(plan_ask(&plan, later_ns, 0).advice == PLAN_LOOK);
+}
+
+static void test_a_nap_is_no_shorter_than_it_is_late(void)
+{
+	uint64_t now_ns, landing_ns;
+	uint32_t number;
+
+	now_ns = known_open(MS, &number);
+	for (unsigned i = 0; i < FORECAST_CLASSES; i++)
+		forecast.exit_ns[i] = 6 * US;
+	CHECK(plan_ask(&plan, now_ns, 0).advice == PLAN_NAP);
+	landing_ns = plan.landing_ns;
+	CHECK(plan_ask(&plan, landing_ns - 7 * US, 0).ask_ns == 7 * US);
+	CHECK(plan_ask(&plan, landing_ns - 5 * US, 0).advice == PLAN_LANDED);
+}
+
 static void test_what_is_not_known_is_left_to_the_ladder(void)
 {
 	uint64_t now_ns = OPENED + LOOKS_FIRST_NS;
@@ -3028,6 +3063,8 @@ static void plans_test(void)
 	test_a_rank_of_many_watches_in_looks_alone();
 	test_slept_ends_of_long_waits_count_until_three_are_known();
 	test_an_end_that_does_not_come_is_left_to_the_ladder();
+	test_a_look_does_not_hold_what_outlasts_all_ends();
+	test_a_nap_is_no_shorter_than_it_is_late();
 	test_what_is_not_known_is_left_to_the_ladder();
 	test_a_call_that_is_dropped_teaches_nothing();
 }
