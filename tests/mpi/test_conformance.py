@@ -45,8 +45,8 @@ def test_another_result_is_noticed(make) -> None:
 
 def test_another_file_is_noticed(make) -> None:
     row = make('echo same; echo ${MPI_WAIT_CONFIG:+not} the same >out', files=("out",))
-    assert any(problem.startswith("out, line 1: 'not the same'")
-               for problem in play.row_play(row, play.References(True)).problems)
+    problems = play.row_play(row, play.References(True)).problems
+    assert any(problem.startswith("out, line 1: 'not the same'") for problem in problems), problems
 
 
 def test_an_exit_status_is_noticed(make) -> None:
