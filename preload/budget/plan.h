@@ -16,14 +16,14 @@
  * call of a runtime that reports nothing is one silence.
  *
  * In a look nothing sleeps, with two exceptions. Two ranks climb the ladder in a wait that has outlasted all known ends
- * by 2 ms: its naps move such an end by a 128th. Without that, a look kept up to 65 ms of a wait of 100 ms polled, the
- * first one after waits of 10 ms (measured). And a wait that is known to last for 2 ms or more may be slept in for
- * fifteen sixteenths of the shortest that is known. So a sixteenth of it is polled, as of the time in a young job. The
- * same holds for a call after late ends. A missed end that was not even a 64th as long as the next one does not count
- * as the shortest: a program's first wait may be short by chance, and one such end kept looks of long waits polled. In
- * a job of two ranks 0.5 ms is enough, unless ends were late, but 0.1 ms at least is polled: of 700 waits of 1 ms they
- * kept 12 percent of the CPU time without that, and 10 with it (emulated). In strict looks (contract/looks.h) nothing
- * sleeps at all. No nap lasts into a look.
+ * by 2 ms: its naps move such an end by 0.1 ms, or a 128th. Without that, a look kept up to 65 ms of a wait of 100 ms
+ * polled, the first one after waits of 10 ms (measured). And a wait that is known to last for 2 ms or more may be slept
+ * in for fifteen sixteenths of the shortest that is known. So a sixteenth of it is polled, as of the time in a young
+ * job. The same holds for a call after late ends. A missed end that was not even a 64th as long as the next one does
+ * not count as the shortest: a program's first wait may be short by chance, and one such end kept looks of long waits
+ * polled. In a job of two ranks 0.5 ms is enough, unless ends were late, but 0.1 ms at least is polled: of 700 waits of
+ * 1 ms they kept 12 percent of the CPU time without that, and 10 with it (emulated). In strict looks (contract/looks.h)
+ * nothing sleeps at all. No nap lasts into a look.
  *
  * A nap that begins after some known ends were missed may be wrong for this wait: the ends that are left may be of
  * other steps. So in a call that is compared it lasts no longer than what the account counts of one period, or 0.1 ms

@@ -122,7 +122,7 @@ struct mpiwait_header {
 struct mpiwait_call_stats {
 	uint64_t calls;      /* outermost calls, with or without a wait */
 	uint64_t waits;      /* calls that went on past their free polls (wait/wait.h) */
-	uint64_t wait_ns;    /* time in waits, from the 64th idle poll to the last; stopped time does not count */
+	uint64_t wait_ns;    /* time in waits, from the last free poll to the last poll; stopped time does not count */
 	uint64_t longest_ns; /* the longest wait */
 	uint64_t time_ns;    /* time from entry to exit, under profile only */
 	/*
