@@ -154,6 +154,19 @@ static void work_learn(struct forecast *forecast, struct forecast_entry *entry, 
 	entry->waited_ns = forecast->waited_ns;
 }
 
+/* Returns the time that the ends of the second clock count from, 0 if that clock tells no more than the first. */
+static uint64_t since_origin(const struct forecast *forecast, const struct forecast_entry *entry)
+{
+	struct range since = range_of(&entry->since, 0), wait = range_of(&entry->wait, 0);
+	uint32_t periods = periods_since(forecast, entry);
+
+	/* One end may be an outlier: the longest does not count. */
+	if (entry->since.count < FORECAST_KNOWN || periods == 0 ||
+	    (since.second - since.least) / 2 > wait.second - wait.least)
+		return 0;
+	return entry->ended_ns + ((uint64_t)since.least << FORECAST_UNIT) * (periods - 1);
+}
+
 void forecast_open(struct forecast *forecast, uint64_t call, uint32_t number, uint64_t now_ns)
 {
 	struct forecast_entry *set;
@@ -170,6 +183,7 @@ void forecast_open(struct forecast *forecast, uint64_t call, uint32_t number, ui
 			set[way].stamp = forecast->stamp;
 			forecast->entry = &set[way];
 		}
+	forecast->origin_ns = forecast->entry ? since_origin(forecast, forecast->entry) : 0;
 	work_open(forecast);
 }
 
@@ -186,28 +200,12 @@ static struct forecast_entry *entry_make(struct forecast *forecast)
 	return oldest;
 }
 
-/* Returns the time that the ends of the second clock count from, 0 if that clock tells no more than the first. */
-static uint64_t since_origin(const struct forecast *forecast)
-{
-	const struct forecast_entry *entry = forecast->entry;
-	struct range since = range_of(&entry->since, 0), wait = range_of(&entry->wait, 0);
-	uint32_t periods = periods_since(forecast, entry);
-
-	/* One end may be an outlier: the longest does not count. */
-	if (entry->since.count < FORECAST_KNOWN || periods == 0 ||
-	    (since.second - since.least) / 2 > wait.second - wait.least)
-		return 0;
-	return entry->ended_ns + ((uint64_t)since.least << FORECAST_UNIT) * (periods - 1);
-}
-
 uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t *ret_past_ns)
 {
-	const struct forecast_entry *entry = forecast->entry;
-	uint64_t origin_ns = since_origin(forecast), earliest_ns = UINT64_MAX;
-	const struct forecast_ends *ends = origin_ns != 0 ? &entry->since : &entry->wait;
+	const struct forecast_ends *ends = forecast->origin_ns ? &forecast->entry->since : &forecast->entry->wait;
+	uint64_t origin_ns = forecast->origin_ns ? forecast->origin_ns : forecast->began_ns, earliest_ns = UINT64_MAX;
 	unsigned count = 0;
 
-	origin_ns = origin_ns != 0 ? origin_ns : forecast->began_ns;
 	*ret_past_ns = 0;
 	for (unsigned i = 0; i < ends->count; i++) {
 		uint64_t end_ns = origin_ns + ((uint64_t)ends->at[i] << FORECAST_UNIT);
@@ -358,6 +356,7 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	bool counts = seen.ended_ns - forecast->began_ns >= least_ns;
 
 	forecast->entry = entry;
+	forecast->origin_ns = 0; /* the end before is no longer known: the first clock tells what was missed */
 	ends_learn(forecast, entry, seen, periods, changed);
 	margin_learn(forecast, entry, seen);
 	work_learn(forecast, entry, seen);

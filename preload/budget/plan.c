@@ -117,12 +117,13 @@ static bool must_be_awake(const struct plan *plan, uint64_t now_ns)
 static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_ns)
 {
 	const struct forecast *forecast = plan->forecast;
-	uint64_t wait_ns = end_ns - forecast->began_ns, before_ns = forecast->entry->margin_ns;
-	uint64_t first_ns = forecast_least_ns(forecast), least_ns = first_ns < wait_ns / 64 ? wait_ns : first_ns;
-	uint64_t rest_ns = least_ns >> (LOOKS_PERIOD_SHIFT - LOOKS_WINDOW_SHIFT);
 	bool look = looks_at(&plan->looks, now_ns), two = forecast->ranks <= 2 && forecast->entry->late < 3;
+	uint64_t wait_ns = end_ns - forecast->began_ns, before_ns = forecast->entry->margin_ns;
 
 	if (must_be_awake(plan, now_ns)) {
+		uint64_t kept_ns = forecast_least_ns(forecast), least_ns = kept_ns < wait_ns / 64 ? wait_ns : kept_ns;
+		uint64_t rest_ns = least_ns >> (LOOKS_PERIOD_SHIFT - LOOKS_WINDOW_SHIFT);
+
 		if (forecast->shorter || (look && plan->looks.strict) ||
 		    least_ns < FORECAST_LONG_NS / (look && two ? 4 : 1))
 			return 0;

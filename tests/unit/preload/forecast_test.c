@@ -2588,7 +2588,7 @@ static void test_no_nap_after_a_missed_end_is_longer_than_what_the_account_count
 	uint64_t now_ns, cut_ns;
 
 	now_ns = known_open(MS, &number);
-	forecast.entry->since.count = 0;
+	forecast.origin_ns = 0; /* by the first clock */
 	forecast.entry->wait.at[0] = 10 * US >> FORECAST_UNIT;
 	cut_ns = (uint64_t)(forecast.entry->periods.usual_ns / ACCOUNT_CUT);
 	CHECK(cut_ns > 200 * US && cut_ns < 400 * US && account_knows(&forecast.entry->periods));
