@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 from tests.bench import picture, variants
@@ -24,7 +25,7 @@ from tests.bench.targets import Target, at_most, number, verdict, worst
 
 NAME = "job"
 TITLE = "By how much a job is longer"
-ROUNDS = (3, 1)
+ROUNDS = (9, 1)
 WAYS = ("ladder", "forecasts", "silent")  # the last: forecasts with a runtime that reports no progress
 FIGURES = ("longer_percent", "cpu_percent", "measured_percent")
 TIMEOUT_S = 3600
@@ -132,8 +133,9 @@ def most(measured: Measured, figure: str, patterns: tuple[str, ...] = (), chosen
 
 
 def apart(measured: Measured) -> float | None:
-    """Returns the greatest difference in CPU time between a silent and a telling runtime."""
-    return worst([abs(row.median("cpu_percent") - other.median("cpu_percent"))
+    """Returns the greatest difference in CPU time between a silent and a telling runtime, of the means: where sleeping
+    hardly pays, draws differ by 20 points, and of nine such draws the mean tells more than the median."""
+    return worst([abs(fmean(row.values["cpu_percent"]) - fmean(other.values["cpu_percent"]))
                   for row in measured.select(variant=WAYS[1])
                   if (other := measured.find(row.group, WAYS[2], **row.point))])
 
@@ -155,7 +157,7 @@ def targets(measured: Measured) -> list[Target]:
             *tree(1000, "one sleep in 1 000 ends 200 µs late", {"longer_percent": 1}, exits=TAIL),
             *tree(10000, steady, {"cpu_percent": 45, "longer_percent": 0.6}, STEADY),
             at_most("every size, pattern and collective: longer", most(measured, "longer_percent"), EVERY_LIMIT, "%"),
-            at_most("a silent runtime's CPU of the waits beside a telling one's", apart(measured), APART_LIMIT,
+            at_most("a silent runtime's CPU of the waits beside a telling one's, means", apart(measured), APART_LIMIT,
                     "points")]
 
 
@@ -190,8 +192,8 @@ def section_lines(results: dict[str, Any]) -> list[str]:
              "end, in µs: the median, 99 of 100; \"late tail\": one in 1 000 ends 200 µs later. Forecasts have an "
              "account of 1 %; silent: with a runtime that does not tell of progress (MPICH, Intel MPI), where a "
              "collective is one wait. Times are virtual. Each figure is the median of "
-             f"{results['rounds']} draws of work, exits and looks: how much longer the job is than one that polls, "
-             "in % (in brackets: what the job's accounts measured); the CPU time of the waits, in %.", "",
+             f"{results['rounds']} draws of work, exits and looks: how much longer the job is than one that "
+             "polls, in % (in brackets: what the job's accounts measured); the CPU time of the waits, in %.", "",
              "| pattern, collective | " + " | ".join(f"{group}: {way}" for group, way in found) + " |",
              "|---|" + "---:|" * len(found)]
     lines += [f"| {', '.join(place)} | " + " | ".join(told(results, *column, place) for column in found) + " |"
