@@ -23,7 +23,7 @@ RENDER = "include ERB::Util; params = {job: ARGV[1]}; print ERB.new(File.read(AR
 SHOWN_AT = "/opt/mpi-wait-recipes"
 UNBALANCED = f"{jobs.PROGRAMS}/unbalanced"
 LUA = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/job_submit_lua.so")
-FLUSH = '"$helper" sweep --now -- $SITE_ARGUMENTS'
+FLUSH = '"$helper" sweep --now $outbox -- $SITE_ARGUMENTS'
 LOCK = "/run/mpi-wait-epilog-slurmctld"
 UNTIL_STORED = f"""for ((look = 0; look < 60; look++)); do
 		{FLUSH}

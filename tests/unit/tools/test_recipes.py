@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import runpy
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import types
 from pathlib import Path
@@ -21,6 +24,7 @@ from tests.lib.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ROOT / "contrib/spack/packages"
+BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
 PLAYBOOK = ROOT / "contrib/ansible/mpi-wait.yml"
 
 
@@ -64,7 +68,7 @@ def test_the_playbook_writes_the_readme_s_line() -> None:
     play = yaml.safe_load(PLAYBOOK.read_text())[0]
     written = f"{play['vars']['line']} {play['vars']['arguments']}"
     line = re.search(r"echo '([^']+)' >>/etc/slurm/plugstack.conf", (ROOT / "README.md").read_text())
-    assert line and line[1].split() == [*written.split(), "spool=/shared/mpi-wait"]  # the site's own directory
+    assert line and line[1].split() == [*written.split(), "spool=/shared/mpi-wait/spool"]  # the site's own directory
     edit = next(task for task in play["tasks"] if "ansible.builtin.lineinfile" in task)
     assert re.search(edit["ansible.builtin.lineinfile"]["regexp"], written)
     for task in play["tasks"]:
@@ -202,7 +206,37 @@ def test_the_controllers_writer_looks_again_for_jobs_that_ended_while_it_waited(
     subprocess.run([epilog], check=True)
     wait_for(lambda: asked.exists() and len(asked.read_text().splitlines()) == 2, "two looks")
     wait_for(lambda: not is_held(waiting) and not is_held(working), "their end")
-    assert asked.read_text() == f"sweep --now -- spool={tmp_path}\n" * 2
+    own = f" --outbox {tmp_path}/.outbox" if os.getuid() else ""
+    assert asked.read_text() == f"sweep --now{own} -- spool={tmp_path}\n" * 2
+
+
+def test_the_controllers_writer_sweeps_as_slurmuser(tmp_path: Path) -> None:
+    """SlurmUser is seldom root, and root's outbox is closed to it."""
+    user = pwd.getpwnam("nobody") if os.getuid() == 0 else pwd.getpwuid(os.getuid())
+    place = Path(tempfile.mkdtemp(dir=tmp_path.anchor + "tmp"))
+    spool, said, epilog = place / "spool", place / "said", place / "epilog-slurmctld"
+    text = CONTROLLERS_WRITER.read_text()
+    for old, new in (("/opt/mpi-wait/sbin/mpi-wait-node", str(place / "helper")),
+                     ("/etc/mpi-wait/site-arguments", "/dev/null"), ("settle_s=20", "settle_s=0"),
+                     ("/shared/mpi-wait/spool", f"{spool} spool_user={user.pw_name} sink=file"),
+                     ("2>&1 | logger -t mpi-wait -p daemon.notice", f"; echo $? >>{said}")):
+        assert old in text
+        text = text.replace(old, new)
+    try:
+        shutil.copy(BUILD / "spank/mpi-wait-node", place / "helper")
+        epilog.write_text(text)
+        spool.mkdir(mode=0o755)
+        said.touch()
+        epilog.chmod(0o755)
+        place.chmod(0o755)
+        for path in (spool, said):
+            os.chown(path, user.pw_uid, -1)
+        subprocess.run([epilog], check=True, user=user.pw_uid, env={"PATH": "/usr/bin:/bin"})
+        wait_for(lambda: said.read_text(), "the sweep")
+        wait_for(lambda: not is_held(spool / ".epilog-slurmctld.working"), "its end")
+        assert said.read_text() == "0\n" and (spool / ".outbox").stat().st_uid == user.pw_uid
+    finally:
+        shutil.rmtree(place)
 
 
 def test_the_summary_of_a_step_compares_ranks_of_one_program_only(tmp_path: Path) -> None:
