@@ -58,10 +58,15 @@ enum mpiwait_rung {
 	MPIWAIT_RUNG_COUNT
 };
 
-/* Set of the rungs that this build has. Policies may name other rungs already. */
+/* Sets of rungs: those that this build has, and those in which a thread sleeps. */
 enum {
 	MPIWAIT_RUNGS_BUILT = 0
 #define RUNG(constant, name, built, ...) | (built) << MPIWAIT_RUNG_##constant
+#include "preload/contract/rungs.def"
+};
+enum {
+	MPIWAIT_RUNGS_SLEEP = 0
+#define RUNG(constant, name, built, sleeps, ...) | (sleeps) << MPIWAIT_RUNG_##constant
 #include "preload/contract/rungs.def"
 };
 

@@ -11,7 +11,7 @@ static bool probe_always(const struct config *config)
 }
 
 const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
-#define RUNG(constant, name, built, ...) [MPIWAIT_RUNG_##constant] = {__VA_ARGS__},
+#define RUNG(constant, name, built, sleeps, ...) [MPIWAIT_RUNG_##constant] = {__VA_ARGS__},
 #include "preload/contract/rungs.def"
 };
 

@@ -2,8 +2,8 @@
  * Rungs: the ways to spend the time until the next poll, shallow to deep, in the order of enum mpiwait_rung. To doze is
  * to spend time in any rung; to sleep is to doze in one that idles the core or leaves it to others.
  *
- * Invariant: a rung is one row of preload/contract/rungs.def and one file; nothing else tells rungs apart. A rung never
- * fails: if it cannot act now it returns early, and the wait polls again.
+ * Invariant: a rung is one row of preload/contract/rungs.def and one file; spank/policy/policy.c says what a host must
+ * have for it. A rung never fails: if it cannot act now it returns early, and the wait polls again.
  */
 #pragma once
 

@@ -56,7 +56,7 @@ static void lane_add(struct look_ranks *ranks, struct sleepers *sleepers, const 
 	uint64_t told = word_at(lane, offsetof(struct mpiwait_lane, look)), asleep_ns = 0, *most_ns;
 
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++)
-		if (slots_rung_sleeps(rung))
+		if (MPIWAIT_RUNGS_SLEEP & 1u << rung)
 			asleep_ns += word_at(lane, offsetof(struct mpiwait_lane, asleep_ns) + 8 * rung);
 	ranks->asleep_ns += asleep_ns;
 	if (told == 0)

@@ -148,12 +148,6 @@ static uint64_t open_wait_ns(const struct reading *at, const struct mpiwait_lane
 	               : 0;
 }
 
-bool slots_rung_sleeps(unsigned rung)
-{
-	return rung == MPIWAIT_RUNG_UMWAIT || rung == MPIWAIT_RUNG_MWAITX || rung == MPIWAIT_RUNG_NAP ||
-	       rung == MPIWAIT_RUNG_EVENT;
-}
-
 /* Adds one thread's claims about one function to the sums of that function, and its waits to the rank's. */
 static void call_add(struct mpiwait_call_stats *sum, struct slots_rank *rank, const struct mpiwait_call_stats *call,
                      struct reading *at)
@@ -233,7 +227,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
 		count(&slots->sum[WAIT_HOOKS + hook], lane->hook_polls[hook], at);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
-		if (!slots_rung_sleeps(rung))
+		if (!(MPIWAIT_RUNGS_SLEEP & 1u << rung))
 			continue;
 		add(&rank->asleep_ns, bounded_ns(at, lane->asleep_ns[rung]));
 		count(&slots->sum[WAIT_naps], lane->naps[rung], at);

@@ -71,9 +71,6 @@ int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_
 /* Returns the name of that row of mpi_calls.def as programs spell it, NULL if this release has no such row. */
 const char *slots_call_name(size_t row);
 
-/* Returns true if the rank sleeps in the rung: its core idles, or serves other processes. */
-bool slots_rung_sleeps(unsigned rung);
-
 /*
  * Returns the step's "wait" on this node (wait.h and its parts), times in microseconds: the ranks, the sums, "calls" of
  * functions that waited or may wait, and under profile "profile". Empty parts are left out. NULL only without memory.

@@ -17,6 +17,10 @@ static const char *const rung_names[MPIWAIT_RUNG_COUNT] = {
 #define RUNG(constant, name, ...) name,
 #include "preload/contract/rungs.def"
 };
+static const char rungs_accepted[] = ""
+#define RUNG(constant, name, ...) ", " name
+#include "preload/contract/rungs.def"
+        ;
 
 const char *policy_rung_name(unsigned rung)
 {
@@ -76,9 +80,8 @@ static int read_rungs(const json_t *value, const struct key *key, void *field, s
 		int rung = name ? rung_find(name) : -1;
 
 		if (rung < 0)
-			return error_set(error, -EINVAL,
-			                 "'%s' has '%s' (accepted: pause, yield, umwait, mwaitx, nap, event, pstate)",
-			                 key->name, name ? name : "a value that is no string");
+			return error_set(error, -EINVAL, "'%s' has '%s' (accepted: %s)", key->name,
+			                 name ? name : "a value that is no string", rungs_accepted + strlen(", "));
 		if (*rungs & 1u << rung)
 			return error_set(error, -EINVAL, "'%s' has '%s' twice", key->name, name);
 		*rungs |= 1u << rung;
