@@ -104,7 +104,7 @@ struct forecast {
 	uint64_t call;      /* the open call, by forecast_call */
 	uint64_t key;       /* key of the open call: hash of call and previous */
 	uint64_t began_ns;  /* when the open call began to wait */
-	uint64_t origin_ns; /* what the ends of the second clock count from; 0: it tells no more than the first */
+	uint64_t origin_ns; /* origin of the second clock; 0: it tells no more than the first */
 	uint32_t number;    /* number of the open call among the calls of its function */
 	bool late;          /* true if the wait before the open call ended late, so that this one may be short */
 	bool shorter;       /* true if the work before the open call was much shorter than usual (above) */

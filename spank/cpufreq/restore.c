@@ -204,7 +204,7 @@ static void refuse(struct pass *pass, int result, const char *what, const struct
 {
 	pass->restore.count.refused++;
 	pass->first = pass->first ? pass->first : result;
-	log_error("%s: %s; refused, nothing of it is undone", what,
+	log_error("%s: %s; nothing is restored from it; see mpi-wait-node(8), restore", what,
 	          error && error->text[0] ? error->text : strerror(-result));
 }
 
@@ -239,7 +239,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 {
 	struct domain_hold hold = {.held = false};
 	struct error error = {""};
-	char what[32];
+	char what[48];
 	cleanup_close int file = domain_file_open(pass->node, policy, false, &error);
 	int result = file < 0 ? file : domain_file_read(file, &hold, NULL);
 
@@ -248,7 +248,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 		if (!result)
 			result = domain_file_read(file, &hold, &error);
 	}
-	snprintf(what, sizeof(what), "cpufreq policy%" PRIu32, policy);
+	snprintf(what, sizeof(what), "state of cpufreq policy%" PRIu32, policy);
 	if (result)
 		refuse(pass, result, what, &error);
 	else if (is_to_undo(pass, file, &hold))

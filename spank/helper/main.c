@@ -35,7 +35,8 @@
 
 #define SITE_WORDS_MAX 32768
 
-#define NO_NODE "SLURMD_NODENAME is not a node name"
+#define NO_NODE \
+	"neither SLURMD_NODENAME nor the host's name is a node name (letters, digits, . _ -): set SLURMD_NODENAME"
 
 /* The command line behind the command's name. */
 struct arguments {
@@ -368,7 +369,10 @@ static int arguments_parse(int count, char *words[], struct arguments *arguments
 	for (int taken; count > 0; count -= taken, words += taken) {
 		taken = option_take(count, words, arguments);
 		if (taken < 0)
-			return error_set(error, -EINVAL, "option \"%s\" is unknown or lacks a value", words[0]);
+			return error_set(error, -EINVAL,
+			                 "option \"%s\" is unknown, or its value is missing or not a whole number of "
+			                 "seconds; see mpi-wait-node(8)",
+			                 words[0]);
 		if (taken == 0)
 			break;
 	}

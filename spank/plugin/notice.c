@@ -21,8 +21,8 @@ bool notice_make(const struct policy_use *use, enum inject_hindrance hindrance, 
 		snprintf(ret_line, NOTICE_MAX, "mpi-wait: policy '%s': %s\n", use->asked, hindrances[hindrance]);
 	else if (use->why[0])
 		snprintf(ret_line, NOTICE_MAX,
-		         "mpi-wait: policy '%s' is not possible here (%s), '%s' is used; 'srun --mpi-wait-policy=help' "
-		         "says what is possible on this host\n",
+		         "mpi-wait: policy '%s' is not possible on this node (%s), '%s' is used; "
+		         "'srun --mpi-wait-policy=help' on a node says what is possible there\n",
 		         use->asked, use->why, use->used);
 	return hindrances[hindrance] || use->why[0];
 }

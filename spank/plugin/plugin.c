@@ -59,7 +59,7 @@ static bool read_site(int argument_count, char **arguments)
 	log_set_sink(log_to_slurm);
 	if (site_parse(argument_count, arguments, &site, &error) == 0)
 		return true;
-	log_error("%s; the plugin does nothing", error.text);
+	log_error("%s; the plugin does nothing; spank-mpi-wait(8) has the arguments", error.text);
 	return false;
 }
 

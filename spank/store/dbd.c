@@ -164,7 +164,9 @@ int dbd_store(struct dbd *dbd, const struct dbd_run *run, enum site_field field,
 		return result;
 	result = field_choose(&row, &chosen, record, &text);
 	if (result == -EEXIST)
-		return error_set(error, result, "every comment field from \"%s\" on is taken by somebody else's text",
+		return error_set(error, result,
+		                 "no field from \"%s\" on has room: each has somebody else's text, or would be too "
+		                 "long; free one, or set sink=file",
 		                 field_names[field]);
 	if (result)
 		return error_set(error, result, "%s", strerror(-result));

@@ -77,7 +77,9 @@ int spool_open(const struct site *site, const char *outbox, struct spool *ret_sp
 	if (spool.outbox < 0)
 		return error_set(error, spool.outbox, "outbox \"%s\": %s", spool.outbox_path, strerror(-spool.outbox));
 	if (site->spool_user[0] && !user)
-		result = error_set(error, -EINVAL, "spool_user \"%s\" is no user of this host", site->spool_user);
+		result = error_set(error, -EINVAL,
+		                   "spool_user \"%s\" is no user of this host; records stay in the outbox until it is",
+		                   site->spool_user);
 	spool.user = user && site->spool[0] ? user->pw_uid : 0;
 	if (!result && site->spool[0])
 		result = shared_open(&spool, error);

@@ -190,8 +190,8 @@ def test_a_user_is_told_once_what_became_of_the_policy(cluster: Fleet) -> None:
         two = cluster.variant("grant=off", nodes=2)
         _, asked = jobs.srun(two, ["-N2", "-n2", "--mpi-wait-policy=pstate", "true"])
         assert re.findall("mpi-wait: .*", asked.stderr) == [
-            "mpi-wait: policy 'pstate' is not possible here (grant=off), 'nap' is used; "
-            "'srun --mpi-wait-policy=help' says what is possible on this host"
+            "mpi-wait: policy 'pstate' is not possible on this node (grant=off), 'nap' is used; "
+            "'srun --mpi-wait-policy=help' on a node says what is possible there"
         ]
         _, held = jobs.srun(two, ["-N2", "-n2", "--mpi-wait-policy=nap", "true"])
         assert "mpi-wait" not in held.stderr

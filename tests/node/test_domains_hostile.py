@@ -12,7 +12,7 @@ import pytest
 from tests.lib.domains import GIVEN, STATE, Holder, Node, nodes, script
 
 Harm = Callable[[Path], None]
-REFUSED = "refused, nothing of it is undone"
+REFUSED = "nothing is restored from it"
 
 
 @pytest.fixture(scope="module")

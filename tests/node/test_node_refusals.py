@@ -32,7 +32,7 @@ def node(*lines: str, **environment: str) -> tuple[int, str]:
 def test_what_is_no_node(name: str) -> None:
     """No directory of such a name is made, and prologs and epilogs do not fail."""
     status, text = node("node drain", SLURMD_NODENAME=name)
-    assert status == 1 and "SLURMD_NODENAME is not a node name" in text
+    assert status == 1 and "neither SLURMD_NODENAME nor the host's name is a node name" in text
     assert node(f"node prolog {SITE} && node epilog {SITE}", NOTHING, SLURMD_NODENAME=name) == (0, "")
 
 

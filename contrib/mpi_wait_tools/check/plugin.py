@@ -40,7 +40,7 @@ class Installation:
 
 
 def _no_line(slurm: Slurm, stack: Plugstack) -> Finding:
-    do = "add the line of plugstack.d/zz-mpi-wait.conf to it, and restart the slurmds"
+    do = "add the last line of share/doc/spank-mpi-wait/zz-mpi-wait.conf to it, and restart the slurmds"
     if not slurm.plugstack:
         return not_seen("plugstack line", "neither slurmctld nor a slurm.conf said where plugstack.conf is", do)
     if stack.problems:
@@ -117,7 +117,7 @@ def _changeable(host: Host, name: str, path: str) -> Finding | None:
 
 def _installed_object(host: Host, name: str, path: str, means: str) -> tuple[list[Finding], dict[str, str]]:
     """Checks a shared object that root or jobs load. Returns the findings and the entries of its ELF note."""
-    do = "install it here at the same path as on the other nodes (meson install)"
+    do = "install it here at the same path as on the other nodes, from the same package or by meson install"
     try:
         status = host.status(path)
         note = read_note(host.at(path)) if status is not None else None
@@ -203,7 +203,7 @@ def _helper(host: Host, installation: Installation, note: dict[str, str]) -> Non
     if not path:
         installation.findings.append(
             fail("helper", f"'{safe(wanted, 400)}' does not exist", "records are not handed on from this node",
-                 "install it here at the same path as on the other nodes (meson install)")
+                 "install it here at the same path as on the other nodes, from the same package or by meson install")
         )
         return
     changeable = _changeable(host, "helper", path)
@@ -401,7 +401,7 @@ def _refused_policies(host: Host, probe: dict[str, Any], directories: list[str])
             "policy files",
             f"{safe(first, 500)}{more}",
             "a job that asks for such a policy is refused",
-            "mend the file (policies/README.md has the rules), or take it away",
+            "mend the file (mpi-wait-policy-file(5) has the rules), or take it away",
         )
     ]
 

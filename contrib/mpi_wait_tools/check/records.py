@@ -31,7 +31,7 @@ def _space(host: Host, name: str, path: str) -> list[Finding]:
         fail(
             name,
             f"'{safe(path, 400)}' has {room.f_bavail * room.f_frsize >> 20} MiB left",
-            "records of jobs that end now are lost",
+            "records of jobs that end now cannot be written there",
             "make room on that file system",
         )
     ]
@@ -60,7 +60,7 @@ def _outbox(host: Host, now: float, sweeps: bool) -> list[Finding]:
         wrong = wrong_with(status, "")
         if wrong:
             return [
-                fail("outbox", f"'{OUTBOX}' {wrong}", "the epilog does not write there: records are lost",
+                fail("outbox", f"'{OUTBOX}' {wrong}", "records stay in /run/mpi-wait, and are lost at the next boot",
                      f"chown root {OUTBOX}; chmod 0700 {OUTBOX}")
             ]
         who = "the sweep (writer=sweep)" if sweeps else "a timer that runs mpi-wait-node sweep here"
@@ -79,7 +79,7 @@ def _no_spool(slurm: Slurm) -> Finding:
     return warn(
         "spool",
         f"none is set, and the cluster has {slurm.nodes} nodes",
-        "a job of several nodes leaves the record of its first node alone, marked 'spool not shared'",
+        "a job of several nodes leaves the record of its first node alone, marked 'no shared spool'",
         "spool=DIRECTORY on the plugstack line, a directory that all nodes see",
     )
 

@@ -11,10 +11,11 @@ static const struct {
         {{"nap", "nap", "", "step"}, INJECT_NO_HINDRANCE, NULL},
         {{"umwait", "nap", "no waitpkg", "step"},
          INJECT_NO_HINDRANCE,
-         "mpi-wait: policy 'umwait' is not possible here (no waitpkg), 'nap' is used; 'srun --mpi-wait-policy=help' "
-         "says "
-         "what is possible on this host\n"},
-        {{"umwait", "nap", "no waitpkg", "job"}, INJECT_NO_HINDRANCE, "mpi-wait: policy 'umwait' is not possible here"},
+         "mpi-wait: policy 'umwait' is not possible on this node (no waitpkg), 'nap' is used; "
+         "'srun --mpi-wait-policy=help' on a node says what is possible there\n"},
+        {{"umwait", "nap", "no waitpkg", "job"},
+         INJECT_NO_HINDRANCE,
+         "mpi-wait: policy 'umwait' is not possible on this node"},
         {{"umwait", "nap", "no waitpkg", "program"}, INJECT_NO_HINDRANCE, NULL},
         {{"umwait", "nap", "no waitpkg", "site"}, INJECT_NO_HINDRANCE, NULL},
         {{"umwait", "nap", "no waitpkg", "site"}, INJECT_STATIC, NULL},

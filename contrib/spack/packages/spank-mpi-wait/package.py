@@ -22,7 +22,7 @@ class SpankMpiWait(MesonPackage):
     depends_on("slurm")
     depends_on("hwloc@2.1:")
     # Linked into the plugin: a job's or Slurm's own never meets ours.
-    depends_on("jansson@2.10: ~shared cflags=-fPIC")
+    depends_on("jansson@2.11: ~shared cflags=-fPIC")
     depends_on("powercap")
 
     def meson_args(self):
