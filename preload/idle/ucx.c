@@ -19,20 +19,48 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+#define CALLERS 8
+
 typedef unsigned int progress_function(void *worker);
 
-static progress_function *next_progress;
+/* An object that calls the hook, and the function that it means: a process may have several copies of UCX. */
+static struct caller {
+	struct idle_text text; /* size 0: not written yet */
+	progress_function *next;
+} callers[CALLERS];
+
+static uint32_t callers_begun;
 
 unsigned int ucp_worker_progress(void *worker);
 
-static __attribute__((noinline)) progress_function *progress_find(void)
+/* Finds the function for a caller at that address, and notes its object. A caller beyond CALLERS is not noted. */
+static __attribute__((noinline)) progress_function *progress_find(uintptr_t at)
 {
-	progress_function *found = (progress_function *)next_symbol("ucp_worker_progress");
+	progress_function *found =
+	        (progress_function *)next_symbol_for("ucp_worker_progress", (const void *)at, "libucp");
+	uintptr_t start = at, size = 1;
+	uint32_t index;
 
-	if (!found)
-		found = (progress_function *)next_symbol_in("libucp", "ucp_worker_progress");
-	__atomic_store_n(&next_progress, found, __ATOMIC_RELAXED);
+	if (!found || __atomic_load_n(&callers_begun, __ATOMIC_RELAXED) >= CALLERS)
+		return found;
+	index = __atomic_fetch_add(&callers_begun, 1, __ATOMIC_RELAXED);
+	if (index >= CALLERS)
+		return found;
+	next_text((const void *)at, &start, &size);
+	callers[index] = (struct caller){.text.start = start, .next = found};
+	__atomic_store_n(&callers[index].text.size, size, __ATOMIC_RELEASE);
 	return found;
+}
+
+static inline progress_function *progress_of(uintptr_t at)
+{
+	for (int i = 0; i < CALLERS; i++) {
+		uintptr_t size = __atomic_load_n(&callers[i].text.size, __ATOMIC_ACQUIRE);
+
+		if (at - callers[i].text.start < size)
+			return callers[i].next;
+	}
+	return progress_find(at);
 }
 
 static inline bool hook_serves(void)
@@ -40,22 +68,14 @@ static inline bool hook_serves(void)
 	return process.hooks & MPIWAIT_HOOK_UCP && !(process.threaded && process.hooks & MPIWAIT_HOOK_YIELD);
 }
 
-/* Forwards a call inside MPI_Init, or of a program that uses UCX without MPI: nothing to note. */
-static __attribute__((noinline)) unsigned int progress_first(void *worker)
-{
-	progress_function *next = progress_find();
-
-	return next ? next(worker) : 0;
-}
-
 EXPORT unsigned int ucp_worker_progress(void *worker)
 {
-	progress_function *next = __atomic_load_n(&next_progress, __ATOMIC_RELAXED);
+	progress_function *next = progress_of((uintptr_t)__builtin_return_address(0));
 	struct wait *wait = &wait_self;
 	unsigned int events;
 
 	if (__builtin_expect(!next, 0))
-		return progress_first(worker);
+		return 0;
 	events = next(worker);
 	if (events > 0)
 		wait->progressed = 1;
@@ -69,5 +89,5 @@ EXPORT unsigned int ucp_worker_progress(void *worker)
 
 bool idle_ucx_switch_on(void)
 {
-	return progress_find() != NULL;
+	return next_symbol_for("ucp_worker_progress", NULL, "libucp") != NULL;
 }

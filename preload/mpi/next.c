@@ -1,8 +1,8 @@
 /*
  * The resolver. Invariant: RTLD_NEXT comes first, because another PMPI tool or an ABI translator may stand between us
- * and the MPI. Only an MPI that was dlopened with RTLD_LOCAL is looked up by its file name. The loader's answer counts
- * if an object defines the name at that address. Otherwise an auditor (LD_AUDIT) may have answered with a wrapper of
- * its own, whose next function is ours. Then the first definition behind us counts.
+ * and the MPI. Only an MPI that was dlopened with RTLD_LOCAL is looked up by its file, whatever its name: it defines
+ * PMPI_Init. The loader's answer counts if an object defines the name at that address. Otherwise an auditor (LD_AUDIT)
+ * may have answered with a wrapper of its own, whose next function is ours. Then the first definition behind us counts.
  */
 #include "preload/mpi/next.h"
 
@@ -25,11 +25,6 @@ static const char call_names[CALL_ROWS][NAME_MAX_BYTES] = {
 #define CALL(name, ...) #name,
 #include "preload/contract/mpi_calls.def"
 #undef CALL
-};
-
-static const char *const prefixes[] = {
-        "libmpi.so",    "libmpich.so", "libmpi_abi.so", "libmpi_cray", "libmpi_gnu",
-        "libmpi_intel", "libmpi-",     "libmpich-",     "libmpi_abi-", NULL,
 };
 
 /* Libraries that translate between two ABIs: MPItrampoline, Wi4MPI, Mukautuva. With them, there are two MPIs. */
@@ -81,14 +76,16 @@ struct libraries {
 /* Notes the file names only: the loader must not be asked to open anything from inside its own iteration. */
 static int library_note(struct dl_phdr_info *info, size_t size, void *context)
 {
+	const struct object_name init = object_name("PMPI_Init");
 	struct libraries *libraries = context;
-
-	const char *name = info->dlpi_name ? base_name(info->dlpi_name) : "";
+	const char *path = info->dlpi_name ? info->dlpi_name : "";
+	struct object object;
 
 	(void)size;
-	libraries->translated |= begins_so(name, translators);
-	if (libraries->count < LIBRARIES && begins_so(name, prefixes))
-		libraries->path[libraries->count++] = info->dlpi_name;
+	libraries->translated |= begins_so(base_name(path), translators);
+	if (libraries->count < LIBRARIES && path[0] && object_read(info, &object) &&
+	    !object_segment(&object, &mpi, sizeof(mpi)) && object_find(&object, &init))
+		libraries->path[libraries->count++] = path;
 	return 0;
 }
 
@@ -193,7 +190,7 @@ void *next_symbol_in(const char *prefix, const char *name)
 
 static void *versioned_symbol(const struct loader *loader, void *handle, const char *name, const char *version)
 {
-	return loader->versioned ? loader->versioned(handle, name, version) : loader->symbol(handle, name);
+	return version && loader->versioned ? loader->versioned(handle, name, version) : loader->symbol(handle, name);
 }
 
 void *next_versioned(const char *name, const char *version, const void *caller)
@@ -212,6 +209,24 @@ void *next_versioned(const char *name, const char *version, const void *caller)
 	if (scope)
 		symbol = versioned_symbol(loader, scope, name, version);
 	return symbol && !next_in_same_object(symbol, next_table) ? symbol : NULL;
+}
+
+void *next_symbol_for(const char *name, const void *caller, const char *prefix)
+{
+	void *found = next_versioned(name, NULL, caller);
+
+	found = found ? found : next_symbol(name);
+	return found ? found : next_symbol_in(prefix, name);
+}
+
+bool next_is_of_openmpi(const void *address)
+{
+	static const char *const parts[] = {"libmpi", "libmca_", "libopen-", "mca_", NULL};
+	const struct loader *loader = loader_get();
+	Dl_info object;
+
+	return loader && loader->address(address, &object) && object.dli_fname &&
+	       begins_so(base_name(object.dli_fname), parts);
 }
 
 bool next_defines(const void *function, const char *name)

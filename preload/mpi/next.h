@@ -56,9 +56,19 @@ void *next_symbol_in(const char *prefix, const char *name);
 /*
  * Returns a symbol of that version, NULL if there is none: behind us, or else in the scope of the object that holds the
  * address `caller`. An MPI library may have loaded the symbol's library with RTLD_LOCAL, so that only the MPI sees it.
- * Any version counts where the loader has no dlvsym. A symbol of our own object does not count.
+ * Any version counts without one, and where the loader has no dlvsym. A symbol of our own object does not count.
  */
 void *next_versioned(const char *name, const char *version, const void *caller);
+
+/*
+ * Returns a symbol behind us, or else in the scope of the caller's object, the MPI library's, or that of the first
+ * loaded library whose file name begins with prefix; NULL if there is none. A process may have several copies of a
+ * library, and each caller its own.
+ */
+void *next_symbol_for(const char *name, const void *caller, const char *prefix);
+
+/* Returns true if the address lies in a library or component of Open MPI. Asks the loader. */
+bool next_is_of_openmpi(const void *address);
 
 /* Returns true if the function's object defines the name, in any version. Asks the loader. */
 bool next_defines(const void *function, const char *name);

@@ -59,17 +59,10 @@ static void *contexts[WORKERS]; /* contexts with wake-up support; NULL: a free e
 static bool mute; /* some worker cannot wake, or found no free entry */
 static int (*arm)(void *worker);
 
-static void *ucx_symbol(const char *name)
-{
-	void *found = next_symbol(name);
-
-	return found ? found : next_symbol_in("libucp", name);
-}
-
-static bool version_is_good(void)
+static bool version_is_good(const void *caller)
 {
 	void (*get)(unsigned *, unsigned *, unsigned *) =
-	        (void (*)(unsigned *, unsigned *, unsigned *))ucx_symbol("ucp_get_version");
+	        (void (*)(unsigned *, unsigned *, unsigned *))next_symbol_for("ucp_get_version", caller, "libucp");
 	unsigned major = 0, minor = 0, release = 0;
 
 	if (get)
@@ -107,11 +100,14 @@ static bool wakeup_is_safe(void)
 	return safe;
 }
 
-/* Returns true if a context that is made now may be one of the MPI's, and the rung event is configured. */
-static bool wakeup_is_wanted(void)
+/*
+ * Returns true if what that caller makes now is the MPI's, and the rung event is configured. A program's own worker may
+ * be another thread's, who must not find it armed.
+ */
+static bool wakeup_is_wanted(const void *caller)
 {
 	return process.config.rungs & 1u << MPIWAIT_RUNG_EVENT && next_family() == MPIWAIT_FAMILY_OPENMPI &&
-	       (process.starting || process_mode() != PROCESS_INERT);
+	       (process.starting || (process_mode() != PROCESS_INERT && next_is_of_openmpi(caller)));
 }
 
 /* Copies the caller's parameters, as many as the mask has, and adds the feature. */
@@ -158,11 +154,12 @@ static int log_drop(void)
 }
 
 /* Tries again after a try with wake-ups failed: the reason has been logged then. */
-static int init_silently(init_function *init, unsigned major, unsigned minor, const uint64_t *params,
-                         const void *config, void **ret_context)
+static int init_silently(init_function *init, const void *caller, unsigned major, unsigned minor,
+                         const uint64_t *params, const void *config, void **ret_context)
 {
-	void (*push)(int (*)(void)) = (void (*)(int (*)(void)))ucx_symbol("ucs_log_push_handler");
-	void (*pop)(void) = (void (*)(void))ucx_symbol("ucs_log_pop_handler");
+	void (*push)(int (*)(void)) =
+	        (void (*)(int (*)(void)))next_symbol_for("ucs_log_push_handler", caller, "libucp");
+	void (*pop)(void) = (void (*)(void))next_symbol_for("ucs_log_pop_handler", caller, "libucp");
 	int code;
 
 	if (!push || !pop)
@@ -176,19 +173,21 @@ static int init_silently(init_function *init, unsigned major, unsigned minor, co
 EXPORT int ucp_init_version(unsigned major, unsigned minor, const uint64_t *params, const void *config,
                             void **ret_context)
 {
-	init_function *next = (init_function *)ucx_symbol("ucp_init_version");
+	const void *caller = __builtin_return_address(0);
+	init_function *next = (init_function *)next_symbol_for("ucp_init_version", caller, "libucp");
 	uint64_t extended[PARAMS_FIELDS + 1];
 	bool asks;
 	int code;
 
 	if (!next)
 		return UCS_ERR_UNSUPPORTED;
-	asks = wakeup_is_wanted() && version_is_good() && wakeup_is_safe() && params_extend(params, extended);
+	asks = wakeup_is_wanted(caller) && version_is_good(caller) && wakeup_is_safe() &&
+	       params_extend(params, extended);
 	if (asks && next(major, minor, extended, config, ret_context) == 0) {
 		context_note(*ret_context, true);
 		return 0;
 	}
-	code = asks ? init_silently(next, major, minor, params, config, ret_context)
+	code = asks ? init_silently(next, caller, major, minor, params, config, ret_context)
 	            : next(major, minor, params, config, ret_context);
 	if (code == 0)
 		context_note(*ret_context, params_wake(params));
@@ -199,12 +198,12 @@ EXPORT int ucp_init_version(unsigned major, unsigned minor, const uint64_t *para
  * Notes a worker and its descriptor. For a context without wake-up support newer releases succeed with -1, and print an
  * error when the worker is armed.
  */
-static void worker_note(const void *context, void *worker)
+static void worker_note(const void *context, void *worker, const void *caller)
 {
-	int (*get)(void *, int *) = (int (*)(void *, int *))ucx_symbol("ucp_worker_get_efd");
+	int (*get)(void *, int *) = (int (*)(void *, int *))next_symbol_for("ucp_worker_get_efd", caller, "libucp");
 	int descriptor = -1;
 
-	arm = (int (*)(void *))ucx_symbol("ucp_worker_arm");
+	arm = (int (*)(void *))next_symbol_for("ucp_worker_arm", caller, "libucp");
 	if (!context_wakes(context) || !get || !arm || get(worker, &descriptor) != 0 || descriptor < 0) {
 		mute = true;
 		return;
@@ -219,17 +218,19 @@ static void worker_note(const void *context, void *worker)
 
 EXPORT int ucp_worker_create(void *context, const void *params, void **ret_worker)
 {
-	create_function *next = (create_function *)ucx_symbol("ucp_worker_create");
+	const void *caller = __builtin_return_address(0);
+	create_function *next = (create_function *)next_symbol_for("ucp_worker_create", caller, "libucp");
 	int code = next ? next(context, params, ret_worker) : UCS_ERR_UNSUPPORTED;
 
-	if (code == 0 && wakeup_is_wanted())
-		worker_note(context, *ret_worker);
+	if (code == 0 && wakeup_is_wanted(caller))
+		worker_note(context, *ret_worker, caller);
 	return code;
 }
 
 EXPORT void ucp_worker_destroy(void *worker)
 {
-	destroy_function *next = (destroy_function *)ucx_symbol("ucp_worker_destroy");
+	destroy_function *next =
+	        (destroy_function *)next_symbol_for("ucp_worker_destroy", __builtin_return_address(0), "libucp");
 
 	for (size_t i = 0; i < WORKERS; i++)
 		if (workers[i].worker == worker)

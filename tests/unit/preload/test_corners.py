@@ -41,7 +41,9 @@ def test_functions_from_a_handle_are_not_seen_and_work(folder: Path) -> None:
     assert done.returncode == 0 and segment["claimed"] == 0 and segment["slots"] == []
 
 
-def test_an_mpi_that_a_plugin_brings_and_takes_away(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["libmpi.so.40", "libmpi_nvidia.so.12", "libvendor.so"])
+def test_an_mpi_that_a_plugin_brings_and_takes_away(folder: Path, name: str) -> None:
+    mpi = compiled(folder, name, "-shared", "-fPIC", SOURCES / "fake_mpi.c", f"-Wl,-soname,{name}")
     source = folder / "plugin.c"
     source.write_text("""
         #include <stdint.h>
@@ -54,13 +56,46 @@ def test_an_mpi_that_a_plugin_brings_and_takes_away(folder: Path) -> None:
             return code | MPI_Finalize();
         }
     """)
-    plugin = compiled(folder, "plugin.so", "-shared", "-fPIC", source, FAKE, f"-Wl,-rpath,{FAKE.parent}")
+    plugin = compiled(folder, f"plugin-{name}", "-shared", "-fPIC", source, mpi, f"-Wl,-rpath,{folder}")
     done, segment = run([compiled(folder, "bare", SOURCES / "corners.c"), "plugin", plugin], virtual=True)
     assert done.returncode == 0, done.stderr
     (slot,) = segment["slots"]
     receive = slot["lane"][0]["calls"]["Recv"]
     assert receive["calls"] == receive["waits"] == 1, "MPI is finalized once; what comes after that is forwarded"
     assert slot["lane"][0]["naps"]["nap"] > 10
+
+
+def test_each_caller_of_ucx_gets_its_own_copy(folder: Path) -> None:
+    """Python modules that bring a copy of UCX each, loaded with local symbols. More objects may call than are noted."""
+    source, program = folder / "ucp.c", folder / "copies.c"
+    source.write_text("""
+        #ifdef COPY
+        unsigned ucp_worker_progress(void *worker) { return worker ? COPY : 0; }
+        #else
+        unsigned ucp_worker_progress(void *);
+        unsigned plugin_poll(void *worker) { return ucp_worker_progress(worker); }
+        #endif
+    """)
+    program.write_text("""
+        #include <dlfcn.h>
+        #include <stdio.h>
+        int main(int count, char **paths)
+        {
+            for (int round = 0; round < 2; round++)
+                for (int i = 1; i < count; i++) {
+                    void *plugin = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+                    printf("%u ", ((unsigned (*)(void *))dlsym(plugin, "plugin_poll"))(&round));
+                }
+        }
+    """)
+    plugins = []
+    for copy in range(1, 11):
+        name = f"libucp-{copy}.so"
+        compiled(folder, name, "-shared", "-fPIC", source, f"-DCOPY={copy}", f"-Wl,-soname,{name}")
+        plugins.append(compiled(folder, f"module-{copy}.so", "-shared", "-fPIC", source, folder / name,
+                                f"-Wl,-rpath,{folder}"))
+    done, _ = run([compiled(folder, "copies", program), *plugins], virtual=True)
+    assert done.stdout.splitlines()[-1].split() == [str(copy) for copy in range(1, 11)] * 2
 
 
 def test_two_mpis_are_left_alone(folder: Path) -> None:
