@@ -155,7 +155,8 @@ void wait_plan(struct wait *wait, uint64_t now_ns)
 {
 	bool forecasts = wait->kind == CALL_WAIT && !wait->rma_lock;
 
-	if (process.silent && !wait_is_by_messages((enum call_row)wait->row))
+	if (process.silent ? !wait_is_by_messages((enum call_row)wait->row)
+	                   : !process.unhooked && __atomic_load_n(&process.threaded, __ATOMIC_RELAXED))
 		forecasts = false;
 	plan_open(&wait->plan, forecast_call(wait_caller(wait), wait->row, wait->handle, wait->peer), call_number(wait),
 	          forecasts, now_ns, clock_read_ns(CLOCK_REALTIME));

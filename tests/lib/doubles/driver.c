@@ -379,6 +379,16 @@ static void *thread_wait(void *argument)
 	return NULL;
 }
 
+/* The waits of "alike", in a process whose second thread has called MPI once. */
+static void scene_alike_of_two(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, thread_wait, NULL);
+	pthread_join(thread, NULL);
+	scene_alike();
+}
+
 static void scene_threads(void)
 {
 	pthread_t thread[10];
@@ -842,6 +852,7 @@ static const struct {
         {"wait", scene_wait},
         {"wait_really", scene_wait_really},
         {"alike", scene_alike},
+        {"alike_of_two", scene_alike_of_two},
         {"short", scene_short},
         {"brief", scene_brief},
         {"sends", scene_sends},

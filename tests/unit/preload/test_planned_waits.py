@@ -114,6 +114,14 @@ def test_threads_beyond_the_lanes_wait_without_forecasts():
     assert slot["flags"] & 4 and len(slot["lane"]) == 8 and seen["naps"] > 0
 
 
+def test_a_thread_beside_others_naps_by_the_ladder_alone():
+    """It polls for all of them: a nap until its own message would hold up theirs, and nobody would measure it."""
+    _, slot = play([DRIVER, "alike_of_two"])
+    first, second = slot["lane"]
+    assert first["calls"]["Recv"]["waits"] == ALIKE and second["calls"]["Recv"]["waits"] == 1
+    assert first["forecasts"] == first["foreseen"] == 0 and first["naps"]["nap"] > 0
+
+
 def test_signals_end_naps_early_and_keep_errno():
     seen, slot = play([DRIVER, "signals"], TIME_SIGNAL="310000")
     thread = slot["lane"][0]
