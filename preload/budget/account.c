@@ -309,18 +309,19 @@ void account_overslept(struct account *account, int64_t over_ns, uint32_t here, 
 	account->more_ns += cost_ns * kinds_at_once(account, now_ns);
 }
 
+/* What fades ends at 0: a program may trap an underflow, or print it at its end (gfortran). */
 void account_settle(struct account *account, uint64_t now_ns)
 {
 	double beyond_ns = account_allowed(account, now_ns) - ACCOUNT_KEPT_NS - account->spent_ns;
 
 	account_charge(account, beyond_ns > 0 ? beyond_ns : 0);
-	account->variance -= account->variance / MEMORY;
+	account->variance = account->variance > 1 ? account->variance - account->variance / MEMORY : 0;
 	account->forgiven_ns = limit(__builtin_sqrt(account->variance), TRY_NS);
 	if (account->paused)
 		return;
 	account->pause /= 2;
 	account->since_ns += account->since_ns != 0 ? (now_ns - account->since_ns) / 2 : 0;
-	account->covered_ns /= 2;
+	account->covered_ns = account->covered_ns > 1 ? account->covered_ns / 2 : 0;
 }
 
 void account_resume(struct account *account, uint64_t turn_ns, uint64_t now_ns, uint64_t real_ns)

@@ -3,6 +3,7 @@
  */
 #include "preload/wait/wait.h"
 
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -79,8 +80,8 @@ static int64_t preemptions_read(void)
 	return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-/* Prepares the thread's state at its first call, and gives it a lane. */
-static void thread_prepare(struct wait *wait)
+/* Gives the thread what it knows at first. */
+static void knowledge_reset(struct wait *wait)
 {
 	for (uint32_t i = 0; i < MPIWAIT_RUNG_COUNT; i++)
 		wait->ladder.rung[i] = (struct ladder_latency){
@@ -91,10 +92,26 @@ static void thread_prepare(struct wait *wait)
 		        .most_ns = rung_table[i].most_ns ? rung_table[i].most_ns() : 0,
 		};
 	wait->pace = (struct ladder_pace){.polled = {.ns = PACE_NS}, .dozed = {.ns = PACE_DOZED_NS}};
+	plan_prepare(&wait->plan, wait->lane);
+}
+
+/* Prepares the thread's state at its first call, and gives it a lane. */
+static void thread_prepare(struct wait *wait)
+{
 	wait->lane = lane_claim();
 	wait->rung.lane = wait->lane;
 	wait->preemptions = preemptions_read();
-	plan_prepare(&wait->plan, wait->lane);
+	knowledge_reset(wait);
+}
+
+/* Forgets what was learned by another clock: a checkpoint may go on where the host was booted later. */
+static void knowledge_forget(struct wait *wait, uint64_t now_ns)
+{
+	process.opened_ns = now_ns;
+	wait->shared_ns = 0;
+	if (wait->plan.forecast)
+		memset(wait->plan.forecast, 0, sizeof(*wait->plan.forecast));
+	knowledge_reset(wait);
 }
 
 bool wait_prepare(struct wait *wait, uintptr_t here)
@@ -149,7 +166,8 @@ static uint32_t call_number(const struct wait *wait)
 
 /*
  * Forecasts only waits that end by messages if the runtime is silent. In any other wait, other ranks may need this one
- * without sending it a message.
+ * without sending it a message. Of several threads one polls for all that wait: what its naps by forecast held up for
+ * another thread, no period of its own would show. The ladder's naps are charged whole if anything came meanwhile.
  */
 void wait_plan(struct wait *wait, uint64_t now_ns)
 {
@@ -167,6 +185,8 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 {
 	struct mpiwait_lane *lane = wait->lane;
 
+	if (now_ns < wait->last_ns)
+		knowledge_forget(wait, now_ns);
 	wait->first_ns = wait->origin_ns = wait->last_ns = now_ns;
 	wait->sample_ns = 0;
 	wait->lower_ns = process.pstate_after_ns;
@@ -254,8 +274,20 @@ static void sample_begin(struct wait *wait, uint64_t now_ns)
 		wait->sample_others_ns = clock_process_cpu_ns() - wait->sample_cpu_ns;
 }
 
+/* Counts most of a long wait's polls before their number wraps: 2^32 polls of 0.1 us take seven minutes. */
+static void polls_settle(struct wait *wait)
+{
+	const uint32_t part = UINT32_MAX / 4 + 1;
+
+	if (wait->polls < 2 * part)
+		return;
+	wait->lane->idle_polls += part;
+	wait->polls -= part;
+}
+
 void wait_clock(struct wait *wait, uint64_t now_ns)
 {
+	polls_settle(wait);
 	if (wait->polls == WAIT_FREE_POLLS)
 		wait_open(wait, now_ns);
 	else if (!wait_skip_stop(wait, now_ns, 0))

@@ -3,6 +3,7 @@
  * given, none is measured. Constants are used by their names where a header has them; where it has none, the tests
  * allow for another one.
  */
+#include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -1742,6 +1743,22 @@ static void test_kinds_of_calls_are_counted_outside_of_pauses(void)
 	EXPECT(is_near(account.spent_ns - spent_ns, 0.2e6, 0.05), "%f", account.spent_ns - spent_ns);
 }
 
+/* A program may trap underflows (gfortran -ffpe-trap=underflow). The sums of a phase fade through all later looks. */
+static void test_nothing_fades_until_it_underflows(void)
+{
+	struct account_periods periods = {0};
+
+	account_reset();
+	look_play(&periods, 1e6);
+	slept_play(&periods, 1.001e6, 1);
+	account.variance = 1e9;
+	feclearexcept(FE_ALL_EXCEPT);
+	for (int i = 0; i < 100000; i++)
+		account_settle(&account, account_now_ns);
+	CHECK(!fetestexcept(FE_UNDERFLOW | FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW));
+	CHECK(account.variance == 0 && account.covered_ns == 0);
+}
+
 static void test_looks_count_where_calls_were_compared_with_them(void)
 {
 	struct account_periods first = {0}, second = {0};
@@ -3014,6 +3031,7 @@ static void accounts_test(void)
 	test_looks_of_the_same_periods_are_averaged();
 	test_kinds_of_calls_are_counted_outside_of_pauses();
 	test_what_several_kinds_of_calls_measure_counts_once();
+	test_nothing_fades_until_it_underflows();
 	test_looks_count_where_calls_were_compared_with_them();
 	test_pauses_grow_and_shrink();
 	test_pauses_grow_with_what_a_try_cost();

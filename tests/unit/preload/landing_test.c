@@ -253,6 +253,16 @@ static uint64_t wait_play(uint64_t wait_ns)
 	return model.now_ns - model.end_ns;
 }
 
+/* Idle polls of the open call. */
+static void polls_play(unsigned many)
+{
+	for (; many > 0; many--) {
+		model.now_ns += poll_ns;
+		if (wait_count_poll(&wait_self))
+			wait_idle(&wait_self, MPIWAIT_HOOK_OPAL);
+	}
+}
+
 static void waits_learn(uint64_t wait_ns)
 {
 	for (int i = 0; i < LEARNED; i++)
@@ -552,9 +562,47 @@ static void test_few_polls_are_free(void)
 	test_free_polls_are_fewer_if_they_are_slow(10, 64, 64);
 }
 
+/* At 0.1 us a poll, 2^32 polls take seven minutes: a rank that waits for hours polls more often than that. */
+static void test_no_number_of_polls_begins_a_wait_anew(void)
+{
+	uint64_t first_ns, before;
+	uint32_t mode;
+
+	rank_begin(0, false);
+	frame[1] = caller;
+	mode = wait_enter(ROW_Recv, CALL_WAIT, false, (uintptr_t)frame);
+	polls_play(200);
+	first_ns = wait_self.first_ns;
+	wait_self.polls = UINT32_MAX - 100;
+	before = slot.lane[0].idle_polls;
+	polls_play(200);
+	CHECK(wait_self.first_ns == first_ns && wait_self.waits == 1);
+	wait_leave(mode);
+	CHECK(slot.lane[0].idle_polls - before == UINT64_C(0x100000000) + 99);
+}
+
+/* A process that goes on from a checkpoint on a host that was booted later learns anew, under the same bounds. */
+static void test_a_clock_that_goes_back_ends_no_nap_and_no_bound(void)
+{
+	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+	model.now_ns = process.opened_ns = 5000 * NS_PER_S;
+	waits_learn(MS);
+	model.now_ns = 10 * NS_PER_S;
+	wait_play(MS);
+	CHECK(account_allowed(&wait_self.plan.account, model.now_ns) <= 2 * ALLOWANCE_START_NS);
+	CHECK(looks_at(&wait_self.plan.looks, model.now_ns) && forecast.ranks == RANKS);
+	waits_learn(MS);
+	slot.lane[0].forecasts = 0;
+	for (int i = 0; i < LEARNED; i++)
+		CHECK(wait_play(MS) <= NAP_EXIT + POLL_NS);
+	EXPECT(slot.lane[0].forecasts > LEARNED / 2, "%" PRIu64, slot.lane[0].forecasts);
+}
+
 int main(void)
 {
 	test_few_polls_are_free();
+	test_no_number_of_polls_begins_a_wait_anew();
+	test_a_clock_that_goes_back_ends_no_nap_and_no_bound();
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_UMWAIT);
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_MWAITX);
 	test_looks_poll(false);
