@@ -61,15 +61,28 @@ static void failure_note(int result, const char *name, const struct error *failu
 		error_set(error, result, "job %s: %s", name, failure->text);
 }
 
-/* Makes the records of all jobs of the node that have ended. Returns 0 or the first -errno, with how many failed. */
-static int pass_run(const struct recorder *recorder, const struct turn *turn, size_t *ret_failed, struct error *error)
+/* Returns true if the error is of the outbox itself, so that every record would have it. The states lie in /run. */
+static bool is_outboxs(int result)
+{
+	return result == -ENOSPC || result == -EDQUOT || result == -EROFS || result == -EIO;
+}
+
+/* The result of one pass over the ended jobs. */
+struct pass {
+	size_t failed;   /* jobs without a record */
+	int first;       /* the first -errno, 0 if all jobs got their record */
+	bool is_stopped; /* the outbox takes no record */
+};
+
+/* Makes the records of all jobs of the node that have ended, until the outbox refuses one. */
+static void pass_run(const struct recorder *recorder, const struct turn *turn, struct pass *ret_pass,
+                     struct error *error)
 {
 	cleanup_closedir DIR *jobs = files_entries(recorder->node);
 	const struct dirent *entry;
-	size_t failed = 0;
-	int first = 0;
+	struct pass pass = {0};
 
-	while (jobs && (entry = readdir(jobs))) {
+	while (!pass.is_stopped && jobs && (entry = readdir(jobs))) {
 		struct error failure = {""};
 		int result = 0;
 
@@ -80,21 +93,22 @@ static int pass_run(const struct recorder *recorder, const struct turn *turn, si
 		}
 		if (result >= 0)
 			continue;
-		failed++;
+		pass.failed++;
 		failure_note(result, entry->d_name, &failure, error);
-		first = first ? first : result;
+		pass.first = pass.first ? pass.first : result;
+		pass.is_stopped = is_outboxs(result);
 	}
-	*ret_failed = failed;
-	return first;
+	*ret_pass = pass;
 }
 
 /*
  * Returns true if more ended jobs wait for a record than the latest pass has left after failures. The others have ended
- * since then, and the processes that their epilogs started have left them to this one, which had the turn.
+ * since then, and the processes that their epilogs started have left them to this one, which had the turn. While the
+ * outbox takes none they stay for the next process: this one has to make room by delivering what lies there.
  */
-static bool more_came(int node, size_t failed)
+static bool more_came(int node, const struct pass *pass)
 {
-	return ending_count(node) > failed;
+	return !pass->is_stopped && ending_count(node) > pass->failed;
 }
 
 int recorder_make(const struct run_directory *run_directory, const char *outbox, record_wanted wanted,
@@ -103,7 +117,7 @@ int recorder_make(const struct run_directory *run_directory, const char *outbox,
 	cleanup_close int node = run_directory_open_node(run_directory);
 	struct recorder recorder = {
 	        .to = {.run_directory = run_directory, .outbox = outbox}, .node = node, .wanted = wanted};
-	size_t failed = 0;
+	struct pass pass;
 	int result;
 
 	if (node < 0)
@@ -113,10 +127,10 @@ int recorder_make(const struct run_directory *run_directory, const char *outbox,
 		result = turn_take(turn, TURN_RECORDER);
 		if (result)
 			return result;
-		result = pass_run(&recorder, turn, &failed, error);
+		pass_run(&recorder, turn, &pass, error);
 		turn_leave(turn);
-	} while (more_came(node, failed));
-	return result;
+	} while (more_came(node, &pass));
+	return pass.first;
 }
 
 void recorder_make_all(const char *root, const char *outbox, record_wanted wanted)

@@ -15,8 +15,9 @@ typedef bool (*record_wanted)(const char *nodes, const char *node);
 /*
  * Makes the records of all jobs that have ended on the node (ending.h), also of those that end meanwhile. Puts each
  * into the outbox (NULL: OUTBOX_DIRECTORY) and removes the job's state; if a record cannot be put there, the state
- * stays. May hang with the outbox's disk. wanted: selects the records to put; NULL: all. Returns 0, -EBUSY if another
- * process is at it, or -errno with the first reason.
+ * stays. Ends at the first record that a full, read-only or broken outbox refuses. May hang with the outbox's disk.
+ * wanted: selects the records to put; NULL: all. Returns 0, -EBUSY if another process is at it, or -errno with the
+ * first reason.
  */
 int recorder_make(const struct run_directory *run_directory, const char *outbox, record_wanted wanted,
                   struct turn *turn, struct error *error);

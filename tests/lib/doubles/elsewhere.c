@@ -8,6 +8,7 @@
  *   MPIWAIT_MEANWHILE  shell command that runs during the first of these pauses
  *   MPIWAIT_AT_RELEASE shell command that runs just before the first LOCK_UN of a file named .writer
  *   MPIWAIT_RENAMED    shell command that runs after each rename of a file, until it succeeds
+ *   MPIWAIT_FULL       a directory in which openat makes no new file (O_EXCL): ENOSPC
  *   MPIWAIT_TORN       "3:/tmp/x": writes another number to this file at each of its first three opens
  *   MPIWAIT_ME         a name for the user who runs this, who need have none
  */
@@ -97,6 +98,16 @@ static void torn_write(const char *path)
 	close(file);
 }
 
+/* Returns true if the directory is the one that MPIWAIT_FULL names. */
+static bool is_full(int directory)
+{
+	const char *full = getenv("MPIWAIT_FULL");
+	char link[32], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", directory);
+	return full && readlink(link, path, sizeof(path) - 1) > 0 && strcmp(path, full) == 0;
+}
+
 static int opened(int directory, const char *path, int flags, va_list *rest)
 {
 	mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(*rest, mode_t) : 0;
@@ -105,6 +116,10 @@ static int opened(int directory, const char *path, int flags, va_list *rest)
 	opens++;
 	path = moved(path, place);
 	torn_write(path);
+	if ((flags & O_EXCL) && is_full(directory)) {
+		errno = ENOSPC;
+		return -1;
+	}
 	return (int)syscall(SYS_openat, directory, path, flags, mode);
 }
 

@@ -325,3 +325,17 @@ def test_a_record_that_nobody_can_merge_is_not_made(tmp_path: Path, spool: bool,
     assert node.run(away=True) == (2 if first else 0)
     assert node.waiting() == (["test-7-0.c1.json"] if first else [])
     assert not (node.notes / "7.1").exists() and (node.spool / "test-7-0").exists() == spool
+
+
+def test_an_outbox_without_room_is_emptied_first(node: Node) -> None:
+    """The first record that does not fit ends the making of records, says so, and the writer makes room."""
+    for job in (7, 8, 9):
+        driver("begin", node.state, job, 2, 2, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP)
+        driver("end", node.state, job, elsewhere=NO_POWERCAP)
+    node.put(1)
+    said = node.says(MPIWAIT_FULL=str(node.outbox))
+    assert len(said) == 1 and "No space left on device" in said[0]
+    assert node.jobs() == [1] and node.waiting() == []
+    assert sorted(path.name for path in node.notes.glob("*.1")) == ["7.1", "8.1", "9.1"]
+    assert node.run() == 0
+    assert sorted(node.jobs()) == [1, 7, 8, 9] and list(node.notes.glob("*.1")) == []
