@@ -150,7 +150,8 @@ static int note(const struct run_directory *run_directory, uint32_t job_id, int 
 		begun_meters(job, &begun);
 	note_put(node, directory, job_id, &begun);
 	result = state_set_apart(node, job_id);
-	return result ? result : 1;
+	/* -ENOENT: a process that makes records has found the note already, and has removed the state */
+	return result && result != -ENOENT ? result : 1;
 }
 
 int ending_note(const struct run_directory *run_directory, uint32_t job_id, struct error *error)

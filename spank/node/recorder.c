@@ -43,8 +43,7 @@ static int job_finish(const struct recorder *recorder, const char *name, struct 
 		result = composer_put(&recorder->to, directory, job, ending, error);
 	if (result && result != -EBADMSG && result != -ENOENT) /* -ENOENT: a process died while it removed the state */
 		return error_set(error, result, "cannot read the state of job %s: %s", name, strerror(-result));
-	state_directory_remove(recorder->node, name);
-	if (faccessat(recorder->node, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	if (state_directory_remove(recorder->node, name, directory))
 		return error_set(error, -EEXIST, "cannot remove the state of job %s", name);
 	return 1;
 }

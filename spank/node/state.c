@@ -71,14 +71,30 @@ static void directory_empty(int directory)
 			unlinkat(directory, entry->d_name, 0);
 }
 
-void state_directory_remove(int node, const char *name)
+/* Returns true if `name` is the name of the open directory. */
+static bool is_name_of(int node, const char *name, int directory)
+{
+	struct stat opened, named;
+
+	return fstat(directory, &opened) == 0 && fstatat(node, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+int state_directory_remove(int node, const char *name, int directory)
+{
+	directory_empty(directory);
+	if (!is_name_of(node, name, directory) || unlinkat(node, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return 0;
+	return -errno;
+}
+
+/* As state_directory_remove for a directory that is not open yet. */
+static void name_remove(int node, const char *name)
 {
 	cleanup_close int directory = files_directory(node, name, 0);
 
-	if (directory < 0)
-		return;
-	directory_empty(directory);
-	unlinkat(node, name, AT_REMOVEDIR);
+	if (directory >= 0)
+		state_directory_remove(node, name, directory);
 }
 
 void state_job_remove(const struct run_directory *run_directory, uint32_t job_id)
@@ -89,7 +105,7 @@ void state_job_remove(const struct run_directory *run_directory, uint32_t job_id
 	if (node < 0)
 		return;
 	snprintf(name, sizeof(name), "%" PRIu32, job_id);
-	state_directory_remove(node, name);
+	name_remove(node, name);
 }
 
 uint32_t state_name_job(const char *name)
@@ -136,7 +152,7 @@ static void sweep_abandoned(int node)
 		if (state_name_job(entry->d_name) > 0 &&
 		    fstatat(node, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
 		    status.st_mtime + ABANDONED_S < time(NULL) && began_long_ago(node, entry->d_name))
-			state_directory_remove(node, entry->d_name);
+			name_remove(node, entry->d_name);
 	}
 }
 

@@ -147,6 +147,11 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step);
 json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);
 
-/* Remove the job's state, or the directory `name` of the node's. */
+/* Removes the job's state. */
 void state_job_remove(const struct run_directory *run_directory, uint32_t job_id);
-void state_directory_remove(int node, const char *name);
+
+/*
+ * Empties the open directory of a job, and removes its `name` of the node's. The prolog of the job's next run may have
+ * renamed it meanwhile, and made another one of that name, which stays. Returns 0 or -errno.
+ */
+int state_directory_remove(int node, const char *name, int directory);

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.record_tools import NO_POWERCAP, driver, set_energy, show_powercap, two_packages
+from tests.lib.record_tools import NO_POWERCAP, PROGRAMS, driver, set_energy, show_powercap, two_packages
 from tests.lib.segments import segment, slot
 
 BEGUN_S = 1_700_000_000.0
@@ -65,6 +65,32 @@ def test_what_was_being_removed_is_removed(tmp_path: Path) -> None:
     (root / "c1/7.1/job.json").unlink()
     assert driver("make", root, tmp_path / "out", elsewhere=NO_POWERCAP)["code"] == 0
     assert names(root) == [] and list((tmp_path / "out").glob("*")) == []
+
+
+def test_a_run_that_begins_while_the_record_is_made_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its prolog has set the earlier run apart, whose record is in the outbox by then."""
+    root, outbox = tmp_path / "run", tmp_path / "out"
+    begin(root, elsewhere=NO_POWERCAP)
+    (root / "c1/7/ended").touch()
+    monkeypatch.setenv("MPIWAIT_RENAMED", f"cd {root}/c1 && test -e {outbox}/test-7-0.c1.json && mv 7 7.1 &&"
+                       " mkdir -m 700 7 && cp 7.1/job.json 7")
+    assert driver("make", root, outbox, elsewhere=NO_POWERCAP) == {"code": 0, "error": ""}
+    monkeypatch.delenv("MPIWAIT_RENAMED")
+    assert (root / "c1/7/job.json").exists()
+    assert driver("make", root, outbox, elsewhere=NO_POWERCAP)["code"] == 0
+    assert names(root) == ["7"] and [path.name for path in outbox.iterdir()] == ["test-7-0.c1.json"]
+
+
+def test_a_record_that_is_made_before_the_epilog_sets_the_state_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drain of another job finds the note first. The epilog has nothing to complain of."""
+    root, outbox = tmp_path / "run", tmp_path / "out"
+    begin(root, elsewhere=NO_POWERCAP)
+    monkeypatch.setenv("MPIWAIT_RENAMED", f"test -e {root}/c1/7/ended && MPIWAIT_RENAMED="
+                       f" {PROGRAMS['driver']} make {root} {outbox} >&2")
+    assert driver("end", root, 7, elsewhere=NO_POWERCAP) == {"code": 1, "error": ""}
+    assert names(root) == [] and record(outbox)["job_id"] == 7
 
 
 @pytest.mark.parametrize(("waiting", "steps"), [(10, 1), (256, 0), (4096, None)])
