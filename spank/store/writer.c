@@ -26,6 +26,7 @@
 #define FLUSH_S     20               /* how long flush sweeps */
 #define IN_ROW_MAX  32               /* failures in a row after which slurmdbd, or the spool, counts as broken */
 #define LINES_MAX   10               /* log lines for records that one process leaves */
+#define OLD_S       (24 * 3600)      /* a record older than this is the sweep's, where nodes share no spool */
 #define STALE_S     (24 * 3600)      /* a temporary file older than this has no writer */
 #define QUIET_S     120              /* a file younger than this may still have its own writer */
 #define MISSING_S   900              /* a node that has not reported after this time will not */
@@ -328,6 +329,39 @@ static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX])
 	return result;
 }
 
+/* Returns the age of a file in the outbox. A date in the future, by a wrong clock, counts by its distance from now. */
+static long long outbox_age_s(const struct writer *writer, const char *name)
+{
+	struct stat status;
+
+	if (fstatat(writer->spool.outbox, name, &status, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	return llabs((long long)time(NULL) - (long long)status.st_mtime);
+}
+
+/*
+ * Returns true if earlier drains have tried the record and slurmdbd did not have the job. Each drain would ask slurmdbd
+ * for all such jobs again. With a shared spool the record is only moved, which may be tried at any age.
+ */
+static bool is_sweeps(const struct writer *writer, const char *key)
+{
+	char name[FILES_NAME_MAX + 1];
+
+	return writer->spool.shared < 0 && outbox_name(key, writer->node, name) == 0 &&
+	       outbox_age_s(writer, name) > OLD_S;
+}
+
+/* Leaves a record for the sweep, and counts it. */
+static void record_leave(struct writer *writer)
+{
+	struct error why = {""};
+
+	error_set(&why, 0, "they are older than a day");
+	writer->left++;
+	error_move(&writer->why, &why);
+	writer->result = writer->result ? writer->result : WRITER_LEFT;
+}
+
 /* Moves a record to the shared spool, and adds work if this node may have to merge the job. Returns 0 or -ENOMEM. */
 static int record_begin(struct writer *writer, const char *key)
 {
@@ -340,7 +374,9 @@ static int record_begin(struct writer *writer, const char *key)
 	result = record_take(writer, work.key);
 	if (result == 0 && writer->spool.shared >= 0)
 		return 0;
-	work.left = result <= 0;
+	work.left = result <= 0 || is_sweeps(writer, work.key);
+	if (result > 0 && work.left)
+		record_leave(writer);
 	work.due_ns = later_ns(first_delay_s(writer->config));
 	work.deadline_ns = later_ns(writer->config->collect_s);
 	return work_add(writer, &work);
@@ -485,16 +521,6 @@ static time_t spool_now(const struct spool *spool)
 	struct stat status;
 
 	return clock >= 0 && futimens(clock, NULL) == 0 && fstat(clock, &status) == 0 ? status.st_mtime : time(NULL);
-}
-
-/* Returns the age of a file in the outbox. A date in the future, by a wrong clock, counts by its distance from now. */
-static long long outbox_age_s(const struct writer *writer, const char *name)
-{
-	struct stat status;
-
-	if (fstatat(writer->spool.outbox, name, &status, AT_SYMLINK_NOFOLLOW))
-		return 0;
-	return llabs((long long)time(NULL) - (long long)status.st_mtime);
 }
 
 /* Removes temporary files that killed writers have left in the outbox. */

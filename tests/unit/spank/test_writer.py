@@ -315,6 +315,21 @@ def test_while_slurmdbd_is_away_old_records_cost_next_to_nothing(tmp_path: Path)
     assert opens[0] == opens[1]
 
 
+@pytest.mark.parametrize("spool", [True, False], ids=["spool", "no spool"])
+def test_old_records_of_the_outbox_are_the_sweep_s(tmp_path: Path, spool: bool) -> None:
+    """Earlier drains have asked slurmdbd for their jobs. To a spool they are moved: that costs slurmdbd nothing."""
+    node = Node(tmp_path, spool)
+    old = node.put(7)
+    then = time.time() - 48 * 3600
+    os.utime(old, (then, then))
+    node.put(8)
+    said = node.says()
+    assert sorted(node.jobs()) == ([7, 8] if spool else [8])
+    assert said == ([] if spool else ["mpi-wait: 1 records are left for the sweep: they are older than a day"])
+    assert node.run() == (0 if spool else 2) and node.run("sweep", "--now") == 0
+    assert sorted(node.jobs()) == [7, 8] and node.waiting() == []
+
+
 @pytest.mark.parametrize(("spool", "first"), [(False, True), (False, False), (True, False)])
 def test_a_record_that_nobody_can_merge_is_not_made(tmp_path: Path, spool: bool, first: bool) -> None:
     """A record of another node than the first, where nodes share no spool."""
