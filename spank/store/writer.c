@@ -21,7 +21,7 @@
 #define TRIES       3                /* tries to store a job before it is left for the sweep */
 #define LOCK_WAIT_S 5                /* longest wait for a job's lock */
 #define SLOT_WAIT_S 60               /* longest wait for a permit to connect */
-#define POLL_S      1.0              /* longest time between two reads of the outbox */
+#define POLL_NS     SECOND_NS        /* longest time between two reads of the outbox */
 #define PAUSE_MAX_S 5.0              /* longest time between two counts of a job's files */
 #define FLUSH_S     20               /* how long flush sweeps */
 #define IN_ROW_MAX  32               /* failures in a row after which slurmdbd, or the spool, counts as broken */
@@ -69,9 +69,11 @@ struct writer {
 	struct error *error;
 };
 
-static void sleep_s(double seconds)
+/* Sleeps until that time, but POLL_NS at most. In whole nanoseconds: a double rounds a long uptime. */
+static void sleep_until(uint64_t until_ns)
 {
-	struct timespec left = clock_timespec((uint64_t)(fmax(seconds, 0) * 1e9));
+	uint64_t now_ns = clock_monotonic_ns(), pause_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	struct timespec left = clock_timespec(pause_ns < POLL_NS ? pause_ns : POLL_NS);
 
 	while (nanosleep(&left, &left) && errno == EINTR)
 		;
@@ -456,15 +458,13 @@ static void writer_run(struct writer *writer)
 {
 	for (;;) {
 		uint64_t next_ns;
-		double pause_s;
 
 		writer->unmoved = 0;
 		writer->starved = outbox_read(writer, outbox_take) < 0;
 		next_ns = round_play(writer);
 		if (next_ns == UINT64_MAX)
 			return;
-		pause_s = ((double)next_ns - (double)clock_monotonic_ns()) / 1e9;
-		sleep_s(fmin(pause_s, POLL_S));
+		sleep_until(next_ns);
 	}
 }
 
