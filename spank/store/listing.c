@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define SETTLED_S 3 /* more than a tick of any file system's clock; FAT's is 2 s */
 
 static int name_compare(const void *left, const void *right)
 {
@@ -27,6 +30,24 @@ static int name_add(struct listing *listing, const char *name)
 	return 0;
 }
 
+static bool is_same(struct timespec one, struct timespec other)
+{
+	return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+}
+
+/* Notes the dates, before the directory is read: a change meanwhile then shows at the next refresh. */
+static void dates_note(int directory, struct listing *listing)
+{
+	time_t settled = time(NULL) - SETTLED_S;
+	struct stat status;
+
+	if (fstat(directory, &status))
+		return;
+	listing->modified = status.st_mtim;
+	listing->changed = status.st_ctim;
+	listing->is_settled = status.st_mtim.tv_sec < settled && status.st_ctim.tv_sec < settled;
+}
+
 int listing_read(int directory, struct listing *listing)
 {
 	cleanup_closedir DIR *entries = files_entries(directory);
@@ -34,6 +55,7 @@ int listing_read(int directory, struct listing *listing)
 	int result = entries ? 0 : -errno;
 
 	listing_free(listing);
+	dates_note(directory, listing);
 	while (!result && (errno = 0, entry = readdir(entries)))
 		if (files_name_ok(entry->d_name))
 			result = name_add(listing, entry->d_name);
@@ -47,6 +69,16 @@ int listing_read(int directory, struct listing *listing)
 		qsort(listing->name, listing->count, sizeof(*listing->name), name_compare);
 	listing->is_read = true;
 	return 0;
+}
+
+int listing_refresh(int directory, struct listing *listing)
+{
+	struct stat status;
+
+	if (listing->is_read && listing->is_settled && fstat(directory, &status) == 0 &&
+	    is_same(status.st_mtim, listing->modified) && is_same(status.st_ctim, listing->changed))
+		return 0;
+	return listing_read(directory, listing);
 }
 
 /* Compares the beginning of a name with key and a dot, as strcmp; length is key's. */

@@ -276,6 +276,11 @@ int spool_list(struct spool *spool)
 	return listing_read(spool->outbox, &spool->listing);
 }
 
+int spool_refresh(struct spool *spool)
+{
+	return listing_refresh(spool->outbox, &spool->listing);
+}
+
 /* spool_each for the outbox. */
 static int outbox_each(struct spool *spool, spool_visit visit, void *context)
 {

@@ -53,6 +53,9 @@ int spool_move(struct spool *spool, const char *key, const char *node, char ret_
  */
 int spool_list(struct spool *spool);
 
+/* As spool_list, but keeps the names if the outbox has not changed since they were read. */
+int spool_refresh(struct spool *spool);
+
 /* Sees one record in the outbox, or one directory of the shared spool (node NULL). Returns 0 to see the next one. */
 typedef int (*spool_visit)(void *context, const char *key, const char *node);
 

@@ -437,15 +437,15 @@ static int outbox_each(struct writer *writer, spool_visit visit)
 }
 
 /*
- * Calls visit for the records in the outbox. Does not if other site arguments were noted: new records are then for the
- * writer that noted them.
+ * Calls visit for the records in the outbox, whose names `list` reads. Does not if other site arguments were noted: new
+ * records are then for the writer that noted them.
  */
-static int outbox_read(struct writer *writer, spool_visit visit)
+static int outbox_read(struct writer *writer, int (*list)(struct spool *spool), spool_visit visit)
 {
 	int result;
 
 	turn_note(writer->turn, "the outbox \"%s\"", writer->spool.outbox_path);
-	result = spool_list(&writer->spool);
+	result = list(&writer->spool);
 	if (result || !turn_is_ours(writer->turn))
 		return result;
 	result = outbox_each(writer, visit);
@@ -460,7 +460,7 @@ static void writer_run(struct writer *writer)
 		uint64_t next_ns;
 
 		writer->unmoved = 0;
-		writer->starved = outbox_read(writer, outbox_take) < 0;
+		writer->starved = outbox_read(writer, spool_refresh, outbox_take) < 0;
 		next_ns = round_play(writer);
 		if (next_ns == UINT64_MAX)
 			return;
@@ -486,10 +486,10 @@ static int writer_end(struct writer *writer)
 	return writer->result;
 }
 
-/* Returns true if the outbox has records that the writer does not know yet. */
+/* Returns true if the outbox has records that the writer does not know yet. Relies on no date. */
 static bool more_came(struct writer *writer)
 {
-	return !writer->starved && outbox_read(writer, outbox_has_new) > 0;
+	return !writer->starved && outbox_read(writer, spool_list, outbox_has_new) > 0;
 }
 
 int writer_drain(const struct writer_config *config, struct turn *turn, const char *node, struct error *error)

@@ -155,6 +155,23 @@ def test_what_comes_between_the_last_look_and_the_release_is_taken(node: Node) -
     assert node.jobs() == [7, 8] and node.waiting() == []
 
 
+def test_an_outbox_that_does_not_change_is_not_read_again(tmp_path: Path) -> None:
+    """While the writer waits a minute for another node. By a clock that is behind, its date is always too young to
+    tell; what comes in the first pause is taken by either clock."""
+    opens = []
+    for shift_s in (-600, 600):
+        node = Node(tmp_path / str(shift_s))
+        node.put(7, "c[1-2]")
+        late = node.put(8).rename(node.outbox.parent / "late")
+        counted = node.outbox.parent / "opens"
+        meanwhile = f"mv {late} {node.outbox}/test-8-0.c1.json"
+        environment = node.settings(now_s=time.time() + shift_s, meanwhile=meanwhile) | {"MPIWAIT_OPENS": str(counted)}
+        subprocess.run(node.command("drain", "--collect", "60"), env=environment, check=True, timeout=60)
+        assert sorted(node.jobs()) == [7, 8] and node.waiting() == []
+        opens.append(int(counted.read_text()))
+    assert opens[0] - opens[1] >= 40, opens
+
+
 def test_other_site_arguments_have_a_writer_of_their_own(node: Node) -> None:
     """It waits for the one that is at work, which takes nothing that comes from then on."""
     node.put(7, "c[1-2]")
