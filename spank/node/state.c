@@ -19,9 +19,10 @@
 
 #define JOB_FILE_MAX   (256 * 1024)
 #define ABANDONED_S    (30 * 24 * 3600)
-#define CROWD_JOBS     16    /* jobs up to this number have the whole room each */
-#define RUNS_MAX       8     /* ended runs of one job that may lack their record */
-#define LOCK_WAIT_MS   10000 /* a step waits no longer for something that it can do without */
+#define STALE_S        (24 * 3600) /* a temporary file older than this has no writer */
+#define CROWD_JOBS     16          /* jobs up to this number have the whole room each */
+#define RUNS_MAX       8           /* ended runs of one job that may lack their record */
+#define LOCK_WAIT_MS   10000       /* a step waits no longer for something that it can do without */
 #define FORMAT_VERSION 1
 #define COUNT_FILE     "steps_counted"
 #define COUNT_MAX      10000000     /* steps, which are bytes of the file */
@@ -137,9 +138,19 @@ static bool began_long_ago(int node, const char *name)
 	return clock_ns(CLOCK_BOOTTIME) - begun_ns > ABANDONED_S * SECOND_NS;
 }
 
+/* Returns true for names like ".energy.4711" (files_write) and "topology-1b2c-0-3.xml.4711" (machine/topology.c). */
+static bool is_temporary(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return (name[0] == '.' || strncmp(name, "topology-", 9) == 0) && end && end > name && end[1] &&
+	       characters_ok(end + 1, JSON_DIGITS);
+}
+
 /*
  * Removes states that no job can still use: nothing was written there for a month, while every sampler writes each few
- * seconds. The time of day may have jumped, so that a clock which cannot be set must agree.
+ * seconds. The time of day may have jumped, so that a clock which cannot be set must agree. Removes temporary files
+ * that killed writers have left.
  */
 static void sweep_abandoned(int node)
 {
@@ -147,12 +158,17 @@ static void sweep_abandoned(int node)
 	const struct dirent *entry;
 
 	while (entries && (entry = readdir(entries))) {
+		bool is_job = state_name_job(entry->d_name) > 0;
 		struct stat status;
 
-		if (state_name_job(entry->d_name) > 0 &&
-		    fstatat(node, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
-		    status.st_mtime + ABANDONED_S < time(NULL) && began_long_ago(node, entry->d_name))
+		if ((!is_job && !is_temporary(entry->d_name)) ||
+		    fstatat(node, entry->d_name, &status, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (is_job && S_ISDIR(status.st_mode) && status.st_mtime + ABANDONED_S < time(NULL) &&
+		    began_long_ago(node, entry->d_name))
 			name_remove(node, entry->d_name);
+		if (!is_job && status.st_mtime + STALE_S < time(NULL))
+			unlinkat(node, entry->d_name, 0);
 	}
 }
 

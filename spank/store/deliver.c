@@ -72,12 +72,17 @@ static char *line_of_run(const struct record *record, const struct job_run *run)
 	return memory_failures() == failures ? memory_text(json, 0) : NULL;
 }
 
-/* Opens the directory of kept records, which is made with `mode` (0: not made), and writes the key's file name. */
+int store_done_open(const struct spool *spool, mode_t mode)
+{
+	return spool->shared >= 0 ? files_directory(spool->shared, "done", mode)
+	                          : files_directory(spool->outbox, "../done", mode);
+}
+
+/* As store_done_open. Writes the key's file name too. */
 static int done_open(const struct spool *spool, const char *key, mode_t mode, char name[FILES_NAME_MAX + 1])
 {
 	snprintf(name, FILES_NAME_MAX + 1, "%s.json", key);
-	return spool->shared >= 0 ? files_directory(spool->shared, "done", mode)
-	                          : files_directory(spool->outbox, "../done", mode);
+	return store_done_open(spool, mode);
 }
 
 /*

@@ -24,3 +24,9 @@ enum store_accept {
  */
 int store_job(struct spool *spool, struct dbd **dbd, const char *key, enum store_accept accept, unsigned wait_s,
               struct error *error);
+
+/*
+ * Opens the directory of kept records, as the calling user. A missing one is made with `mode`, unless mode is 0.
+ * Returns a descriptor or -errno.
+ */
+int store_done_open(const struct spool *spool, mode_t mode);

@@ -331,14 +331,20 @@ static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX])
 	return result;
 }
 
-/* Returns the age of a file in the outbox. A date in the future, by a wrong clock, counts by its distance from now. */
+/* Returns the age of a file of that date. A date in the future, by a wrong clock, counts by its distance from now. */
+static long long date_age_s(time_t now, time_t date)
+{
+	return llabs((long long)now - (long long)date);
+}
+
+/* Returns the age of a file in the outbox. */
 static long long outbox_age_s(const struct writer *writer, const char *name)
 {
 	struct stat status;
 
 	if (fstatat(writer->spool.outbox, name, &status, AT_SYMLINK_NOFOLLOW))
 		return 0;
-	return llabs((long long)time(NULL) - (long long)status.st_mtime);
+	return date_age_s(time(NULL), status.st_mtime);
 }
 
 /*
@@ -512,26 +518,45 @@ int writer_drain(const struct writer_config *config, struct turn *turn, const ch
 	return writer_end(&writer);
 }
 
-/* Returns the time by the clock that dates the spool's files: a file server has its own. */
-static time_t spool_now(const struct spool *spool)
+/*
+ * Returns the time by the clock that dates the spool's files, since a file server has its own. Writes the time of the
+ * latest sweep before this one to *ret_before, 0 if it is unknown.
+ */
+static time_t spool_now(const struct spool *spool, time_t *ret_before)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(spool);
 	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	cleanup_close int clock = spool->shared < 0 ? -1 : openat(spool->shared, ".clock", flags, 0600);
 	struct stat status;
 
+	*ret_before = clock >= 0 && fstat(clock, &status) == 0 ? status.st_mtime : 0;
 	return clock >= 0 && futimens(clock, NULL) == 0 && fstat(clock, &status) == 0 ? status.st_mtime : time(NULL);
 }
 
-/* Removes temporary files that killed writers have left in the outbox. */
-static void outbox_tidy(const struct writer *writer)
+/* Removes temporary files that killed writers have left in the directory. now: by the clock that dates its files. */
+static void directory_tidy(int directory, time_t now)
 {
-	cleanup_closedir DIR *entries = files_entries(writer->spool.outbox);
+	cleanup_closedir DIR *entries = files_entries(directory);
 	const struct dirent *entry;
+	struct stat status;
 
 	while (entries && (entry = readdir(entries)))
-		if (files_is_temporary(entry->d_name) && outbox_age_s(writer, entry->d_name) > STALE_S)
-			unlinkat(writer->spool.outbox, entry->d_name, 0);
+		if (files_is_temporary(entry->d_name) &&
+		    fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    date_age_s(now, status.st_mtime) > STALE_S)
+			unlinkat(directory, entry->d_name, 0);
+}
+
+/* As directory_tidy for the kept records. These may be many, so only a day's first sweep of a spool reads the names. */
+static void done_tidy(const struct writer *writer, time_t before)
+{
+	cleanup_leave const struct spool *as_user = spool_enter(&writer->spool);
+	cleanup_close int done = -1;
+
+	if (before / STALE_S != writer->swept / STALE_S)
+		done = store_done_open(&writer->spool, 0);
+	if (done >= 0)
+		directory_tidy(done, writer->swept);
 }
 
 /* A spool_visit of a sweep. Moves a record to the shared spool, unless it may still have its own writer. */
@@ -580,7 +605,7 @@ static bool is_ready(const struct writer *writer, const struct job_files_view *v
 {
 	bool whole =
 	        view->files == 0 || writer->spool.shared < 0 || (view->nodes_of > 0 && view->files >= view->nodes_of);
-	long long age_s = llabs((long long)writer->swept - (long long)view->newest);
+	long long age_s = date_age_s(writer->swept, view->newest);
 
 	*ret_accept = writer->config->partial || age_s >= MISSING_S ? STORE_ANY : STORE_COMPLETE;
 	return writer->config->partial || (writer->config->at_once && whole) || age_s >= (whole ? QUIET_S : MISSING_S);
@@ -632,12 +657,14 @@ static int sweep_gather(struct writer *writer)
 {
 	struct spool *spool = &writer->spool;
 	int result = spool_list(spool);
+	time_t before;
 
 	writer->result = 0;
 	writer->in_row = writer->unmoved = 0;
 	writer->count = 0;
-	writer->swept = spool_now(spool);
-	outbox_tidy(writer);
+	writer->swept = spool_now(spool, &before);
+	directory_tidy(spool->outbox, time(NULL));
+	done_tidy(writer, before);
 	if (result || (spool->shared >= 0 && outbox_each(writer, outbox_move)))
 		writer->result = WRITER_LEFT;
 	if (!writer->config->only_moves)

@@ -62,6 +62,22 @@ def test_what_was_being_written_into_the_outbox_goes_after_a_day(site: Site) -> 
     assert len(os.listdir(site.outbox("c1"))) == 1, "the record itself is young: its writer moves it"
 
 
+@pytest.mark.parametrize("spool", [True, False], ids=["spool", "no spool"])
+def test_what_was_being_kept_goes_after_a_day(site: Site, spool: bool) -> None:
+    """With a spool, by the first sweep of a day."""
+    site.put(node_record())
+    assert site.node("sweep", "--now", spool=spool).returncode == 0
+    done = (site.spool if spool else site.outbox("c1").parent) / "done"
+    young, stale = (done / f".{KEY}.json.{number}" for number in (1, 4711))
+    young.touch()
+    stale.touch()
+    age(stale, 2 * 86400)
+    if spool:
+        age(site.spool / ".clock", 2 * 86400)
+    assert site.node("sweep", spool=spool).returncode == 0
+    assert sorted(os.listdir(done)) == [young.name, f"{KEY}.json"]
+
+
 def test_whoever_waited_for_the_lock_finds_nothing_left(site: Site) -> None:
     """The lock goes with the job's files; who gets it then must not merge beside the next one."""
     site.put(node_record())

@@ -38,6 +38,19 @@ def test_what_is_none_of_a_job_stays(tmp_path: Path) -> None:
     assert len(list((tmp_path / "c1").iterdir())) >= 7
 
 
+def test_what_killed_writers_have_begun_goes_after_a_day(tmp_path: Path) -> None:
+    begin(tmp_path, 7)
+    kept = {"topology-b-0-3.xml": 0.0, ".writer": 0.0, ".writer.words": 0.0, ".energy.12": NOW_S - 3600,
+            "topology-b-0-3.xml.12": NOW_S - 3600}
+    stale = {".energy.4711": 0.0, "..writer.words.4711": 0.0, "topology-b-0-3.xml.4711": 0.0}
+    for name, then in (kept | stale).items():
+        (tmp_path / "c1" / name).touch()
+        os.utime(tmp_path / "c1" / name, (then, then))
+    begin(tmp_path, 8)
+    found = {path.name for path in (tmp_path / "c1").iterdir()}
+    assert found & (kept | stale).keys() == kept.keys()
+
+
 @pytest.mark.parametrize("runs", [1, 2])
 def test_an_earlier_run_without_a_record_gets_it_later(tmp_path: Path, runs: int) -> None:
     """The epilog dies after its note, before it has set the state apart, and the job is requeued: each run's record is
