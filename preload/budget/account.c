@@ -309,7 +309,7 @@ void account_overslept(struct account *account, int64_t over_ns, uint32_t here, 
 	account->more_ns += cost_ns * kinds_at_once(account, now_ns);
 }
 
-/* What fades ends at 0: a program may trap an underflow, or print it at its end (gfortran). */
+/* The fading sums end at 0: a program may trap an underflow, or print it at its end (gfortran). */
 void account_settle(struct account *account, uint64_t now_ns)
 {
 	double beyond_ns = account_allowed(account, now_ns) - ACCOUNT_KEPT_NS - account->spent_ns;

@@ -36,8 +36,8 @@ struct event_trust wait_event_trust;
 
 uint8_t wait_few_polls[CALL_ROWS];
 
-/* Lane of the threads beyond MPIWAIT_LANES: all of them write it, nobody reads it. */
-static struct mpiwait_lane lane_overflow;
+/* Lanes of the threads beyond MPIWAIT_LANES. Nobody reads them: several, so that not all threads write the same one. */
+static struct mpiwait_lane lane_overflow[8 * MPIWAIT_LANES];
 
 /*
  * Claims a lane of the slot. A thread beyond MPIWAIT_LANES gets one that nobody reads. The second thread ends what only
@@ -54,10 +54,15 @@ static struct mpiwait_lane *lane_claim(void)
 	}
 	if (index >= MPIWAIT_LANES) {
 		process_flag(MPIWAIT_FLAG_LANES_FULL);
-		return &lane_overflow;
+		return &lane_overflow[index % (8 * MPIWAIT_LANES)];
 	}
 	slot->lane[index].tid = (uint32_t)syscall(SYS_gettid);
 	return &slot->lane[index];
+}
+
+static bool is_read(const struct mpiwait_lane *lane)
+{
+	return lane < lane_overflow || lane >= lane_overflow + 8 * MPIWAIT_LANES;
 }
 
 /* Gives a thread the forecasts that belong to its lane. A thread without a lane of its own naps by the ladder alone. */
@@ -65,7 +70,7 @@ static void plan_prepare(struct plan *plan, struct mpiwait_lane *lane)
 {
 	struct forecast *forecast = NULL;
 
-	if (process.forecasts && lane != &lane_overflow) {
+	if (process.forecasts && is_read(lane)) {
 		forecast = &process.forecasts[lane - process.slot->lane];
 		forecast->ranks = process.slot->size > 0 ? (uint32_t)process.slot->size : 0;
 	}
