@@ -47,7 +47,7 @@ LOCAL = [
     r"Add_error_\w+", r"Remove_error_\w+", r"Error_(class|string)", r"(Pack|Unpack)(_external)?(_size)?(_c)?",
     r"(Alloc|Free)_mem", r"Address", r"Get_(address|count|elements|version|library_version|processor_name)(_c|_x)?",
     r"Get_hw_resource_info", r"Aint_\w+", r"(Buffer|Comm|Session)_attach(_buffer)?(_c)?", r"Cancel", r"Test_cancelled",
-    r"Grequest_(start|complete)", r"Cart_(coords|get|map|rank|shift)", r"Cartdim_get", r"Dims_create",
+    r"Grequest_start", r"Cart_(coords|get|map|rank|shift)", r"Cartdim_get", r"Dims_create",
     r"Graph_(get|map|neighbors|neighbors_count)", r"Graphdims_get", r"Dist_graph_neighbors(_count)?", r"Topo_test",
     r"Comm_(compare|group|rank|size|remote_group|remote_size|test_inter|get_parent)", r"Win_(attach|detach)",
     r"Win_(get_group|shared_query)(_c)?", r"File_get_(amode|atomicity|byte_offset|group|info|position|size|view)",
