@@ -1,6 +1,8 @@
 #include "spank/base/detach.h"
 
+#include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
+#include "spank/base/namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,8 +58,10 @@ static bool files_take(const struct detach_files *files)
 
 /* Becomes the program. Runs in the child of a process with threads, so it makes only calls that are safe after fork. */
 static _Noreturn void program_exec(const char *program, char *const command[], char *const environment[],
-                                   const struct detach_files *files)
+                                   const struct detach_files *files, int namespace)
 {
+	/* first: an open file, /dev/null too, keeps the mount that it lies on */
+	namespace_enter(namespace, program);
 	if (!files)
 		priority_lower();
 	if (!files_take(files))
@@ -94,9 +98,10 @@ int detach_fork(void)
 int detach_start(const char *program, char *const command[], char *const environment[],
                  const struct detach_files *files)
 {
+	cleanup_close int namespace = namespace_of_slurmd();
 	int result = detach_fork();
 
 	if (result > 0)
-		program_exec(program, command, environment, files);
+		program_exec(program, command, environment, files, namespace);
 	return result;
 }

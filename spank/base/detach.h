@@ -21,7 +21,8 @@ int detach_fork(void);
  * Starts a program in a detached process, with this command line and environment, and with default signal handling.
  * Its descriptors 0 to 2 are /dev/null, and it has no others, except as `files` says. With files NULL, nobody waits for
  * its output, so jobs come first: the program is nicer than they are, and the kernel kills it before them when memory
- * is short. Returns 0 or -errno. Does not wait for the program; a program that cannot be executed is not reported.
+ * is short. In a prolog or epilog that slurmd runs in a job's mount namespace, the program runs in slurmd's. Returns 0
+ * or -errno. Does not wait for the program; a program that cannot be executed is not reported.
  */
 int detach_start(const char *program, char *const command[], char *const environment[],
                  const struct detach_files *files);

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import start_or_skip
-from tests.lib import jobs
+from tests.lib import default_way, jobs
 from tests.lib.grants import wait_for
+from tests.lib.held import held
 from tests.lib.jobs import PROGRAMS
 from tests.lib.namespaces import make_nodes_older
 from tests.lib.throwaway import Cluster, project_cluster_arguments
@@ -100,3 +101,32 @@ def test_what_waits_to_be_written_is_closed_to_others(private_cluster: Cluster) 
     finally:
         cluster.kill("slurmdbd", signal.SIGCONT)
     assert jobs.record(cluster, job)["wait"]["ranks"] == 4
+
+
+def kill_extern(cluster: Cluster, job: int) -> None:
+    """Kills the slurmstepd and the task of the step that Slurm adds to each job. That slurmstepd would remove the job's
+    mount namespace at its end; slurmd does not wait for this before it starts the epilog."""
+    found = cluster.node_run("submit", ["pgrep", "-f", rf"slurmstepd: \[{job}\.extern\]"], check=True).stdout.split()
+    tasks = cluster.node_run("submit", ["ps", "-o", "pid=", "--ppid", ",".join(found)], check=True).stdout.split()
+    cluster.node_run("submit", ["kill", "-9", *found, *tasks], check=True)
+
+
+def test_what_a_job_left_in_memory_does_not_last_as_long_as_the_drain(private_cluster: Cluster) -> None:
+    """Where the job's mount namespace is still there, Slurm until 23.11 runs the epilog in it. The drain, which waits
+    for slurmdbd, is in slurmd's."""
+    cluster = private_cluster
+    cluster.kill("slurmdbd", signal.SIGSTOP)
+    try:
+        with held(cluster, ["-N1", "-n2", "-w", "c1", "--mpi-wait-policy=nap"]) as job:
+            job.await_ranks(1)
+            kill_extern(cluster, job.job)
+            job.end()
+        drains = [row[0] for row in wait_for(lambda: default_way.writers(cluster))]
+        links = [f"/proc/{pid}/ns/mnt" for pid in (cluster.daemons.pid("slurmd-c1"), *drains)]
+        slurmd, *theirs = cluster.node_run("submit", ["readlink", *links], check=True).stdout.split()
+        kept = ["sh", "-c", f"stat -L -c 'mnt:[%i]' {CONTAINERS}/c1/{job.job}/.ns"]
+        assert cluster.node_run("c1", kept, check=True).stdout.strip() != slurmd
+        assert theirs == [slurmd] * len(drains)
+    finally:
+        cluster.kill("slurmdbd", signal.SIGCONT)
+    assert jobs.record(cluster, job.job)["wait"]["ranks"] == 2
