@@ -19,14 +19,16 @@
 
 #define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
 #define ONLINE       "/sys/devices/system/cpu/online"
+#define PRESENT      "/sys/devices/system/cpu/present"
 #define ONLINE_MAX   128 /* bytes; a longer list gets no copy, because the list is part of the file's name */
 
 struct topology {
 	unsigned cores;
 	unsigned cpu_limit;
-	unsigned numbered;     /* number of Slurm's cores, 0: unknown */
-	hwloc_bitmap_t *slurm; /* CPUs of a core, by Slurm's number */
-	hwloc_bitmap_t core[]; /* CPUs of a core, by hwloc's logical index */
+	unsigned numbered;      /* number of Slurm's cores, 0: unknown */
+	hwloc_bitmap_t offline; /* CPUs that the machine has, but hwloc does not show */
+	hwloc_bitmap_t *slurm;  /* online CPUs of a core, by Slurm's number */
+	hwloc_bitmap_t core[];  /* CPUs of a core, by hwloc's logical index */
 };
 
 /* Loads the machine's topology, or the one of a copy (path). */
@@ -66,6 +68,22 @@ static void save_copy(hwloc_topology_t handle, const char *path)
 		unlink(temporary);
 }
 
+/* Finds the CPUs that the kernel calls present and no core has: none if the kernel does not tell. */
+static int take_offline(struct topology *topology)
+{
+	cleanup_bitmap hwloc_bitmap_t shown = hwloc_bitmap_alloc();
+	char present[ONLINE_MAX];
+
+	topology->offline = hwloc_bitmap_alloc();
+	if (!shown || !topology->offline)
+		return -ENOMEM;
+	topology_add_all(topology, shown);
+	if (proc_line_read(AT_FDCWD, PRESENT, present, sizeof(present)) <= 0 ||
+	    hwloc_bitmap_list_sscanf(topology->offline, present) < 0)
+		hwloc_bitmap_zero(topology->offline);
+	return hwloc_bitmap_andnot(topology->offline, topology->offline, shown) < 0 ? -ENOMEM : 0;
+}
+
 /* Copies from hwloc the CPUs of each core. Returns NULL without memory. */
 static struct topology *take_cores(hwloc_topology_t handle)
 {
@@ -88,6 +106,10 @@ static struct topology *take_cores(hwloc_topology_t handle)
 			return NULL;
 		}
 		topology->core[topology->cores++] = cpus;
+	}
+	if (take_offline(topology) < 0) {
+		topology_free(topology);
+		return NULL;
 	}
 	return topology;
 }
@@ -133,6 +155,7 @@ void topology_free(struct topology *topology)
 	bitmaps_free(topology->core, topology->cores);
 	bitmaps_free(topology->slurm, topology->numbered);
 	free(topology->slurm);
+	hwloc_bitmap_free(topology->offline);
 	free(topology);
 }
 
@@ -142,11 +165,19 @@ void topology_add_all(const struct topology *topology, hwloc_bitmap_t ret_cpus)
 		hwloc_bitmap_or(ret_cpus, ret_cpus, topology->core[i]);
 }
 
-/* Returns 0, or -EINVAL if a core of the numbering has no CPU, one that is not there, or another core's. */
+void topology_add_offline(const struct topology *topology, hwloc_bitmap_t ret_cpus)
+{
+	hwloc_bitmap_or(ret_cpus, ret_cpus, topology->offline);
+}
+
+/*
+ * Returns 0, or -EINVAL if a core of the numbering has no CPU, one that is not there, or another core's. Slurm also
+ * counts CPUs that went offline after slurmd had started.
+ */
 static int numbering_check(const struct topology *topology, const hwloc_bitmap_t cpus[], unsigned count,
                            struct error *error)
 {
-	cleanup_bitmap hwloc_bitmap_t free_cpus = hwloc_bitmap_alloc();
+	cleanup_bitmap hwloc_bitmap_t free_cpus = hwloc_bitmap_dup(topology->offline);
 
 	if (!free_cpus)
 		return error_set(error, -ENOMEM, "no memory for Slurm's numbering of cores");
@@ -169,9 +200,9 @@ int topology_number(struct topology *topology, const hwloc_bitmap_t cpus[], unsi
 		return result;
 	for (unsigned i = 0; slurm && i < count; i++) {
 		slurm[i] = hwloc_bitmap_dup(cpus[i]);
-		if (slurm[i])
+		if (slurm[i] && hwloc_bitmap_andnot(slurm[i], slurm[i], topology->offline) == 0)
 			continue;
-		bitmaps_free(slurm, i);
+		bitmaps_free(slurm, i + 1);
 		free(slurm);
 		slurm = NULL;
 	}

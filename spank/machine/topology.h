@@ -35,8 +35,9 @@ void topology_free(struct topology *topology);
 unsigned topology_cores(const struct topology *topology);
 
 /*
- * Sets Slurm's numbering. cpus[i] are the CPUs of Slurm's core i, copied. Returns 0, -ENOMEM, or -EINVAL if the
- * numbering cannot be right: a core without CPUs or with one that this machine lacks, or a CPU in two cores.
+ * Sets Slurm's numbering. cpus[i] are the CPUs of Slurm's core i, of which those online are copied: none, if the whole
+ * core is offline. Returns 0, -ENOMEM, or -EINVAL if the numbering cannot be right: a core without CPUs or with one
+ * that this machine lacks, or a CPU in two cores.
  */
 int topology_number(struct topology *topology, const hwloc_bitmap_t cpus[], unsigned count, struct error *error);
 
@@ -46,12 +47,13 @@ unsigned topology_numbered(const struct topology *topology);
 /* Returns true if no two of Slurm's cores are hardware threads of one core. */
 bool topology_is_numbered_by_cores(const struct topology *topology);
 
-/* Adds all CPUs of the machine to ret_cpus. */
+/* Add CPUs of the machine to ret_cpus: all that are online, and those that are there but offline. */
 void topology_add_all(const struct topology *topology, hwloc_bitmap_t ret_cpus);
+void topology_add_offline(const struct topology *topology, hwloc_bitmap_t ret_cpus);
 
 /*
- * Adds up the CPUs of `count` of Slurm's cores in a list such as "0-3,8", from the list's entry `first` on; count
- * UINT_MAX: to the list's end. ret_cpus is the caller's. Returns the number of cores, or -EINVAL (malformed list,
+ * Adds up the online CPUs of `count` of Slurm's cores in a list such as "0-3,8", from the list's entry `first` on;
+ * count UINT_MAX: to the list's end. ret_cpus is the caller's. Returns the number of cores, or -EINVAL (malformed list,
  * unknown numbering, or a core that the numbering lacks).
  */
 int topology_cpus_of(const struct topology *topology, const char *core_list, unsigned first, unsigned count,

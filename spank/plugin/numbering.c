@@ -28,7 +28,7 @@ struct asked {
 	text_free release;
 	unsigned count;
 	hwloc_bitmap_t *core;
-	hwloc_bitmap_t left; /* CPUs of the machine that no core has yet */
+	hwloc_bitmap_t left; /* CPUs of the machine that no core has yet, also those offline */
 };
 
 static void asked_free(struct asked *asked)
@@ -102,8 +102,11 @@ const char *numbering_configuration(void)
 	return path ? path : usual[1];
 }
 
-/* Writes a name for the present state of Slurm's configuration on this node: the boot and the file's time. */
-static void configuration_name(char name[64 + PROC_BOOT_MAX])
+/*
+ * Writes a name for the present state of Slurm's configuration on this node: the boot, the file's time, and the number
+ * of CPUs online.
+ */
+static void configuration_name(unsigned online, char name[64 + PROC_BOOT_MAX])
 {
 	char boot[PROC_BOOT_MAX] = "";
 	struct stat status;
@@ -111,8 +114,8 @@ static void configuration_name(char name[64 + PROC_BOOT_MAX])
 	proc_boot_read(boot);
 	if (stat(numbering_configuration(), &status))
 		memset(&status, 0, sizeof(status));
-	snprintf(name, 64 + PROC_BOOT_MAX, "%s %lld.%09ld", boot, (long long)status.st_mtim.tv_sec,
-	         status.st_mtim.tv_nsec);
+	snprintf(name, 64 + PROC_BOOT_MAX, "%s %lld.%09ld %u", boot, (long long)status.st_mtim.tv_sec,
+	         status.st_mtim.tv_nsec, online);
 }
 
 /* Returns the kept number of cores that Slurm counts under this configuration; CORES_MAX if none is kept. */
@@ -141,15 +144,16 @@ static void count_keep(int directory, const char *configuration, unsigned cores)
 /*
  * Asks for one core after the other until no CPU is left. If Slurm leaves CPUs to no core, only the question for a core
  * that Slurm does not have ends the loop. slurmstepd logs such a question as an error, so the count is kept and the
- * question asked once per configuration.
+ * question asked once per configuration. cpus: all CPUs; a slurmd that started when some were offline does not count
+ * them, and would take a question about them for an error.
  */
-static int cores_ask(struct asked *asked, unsigned cpus, int directory)
+static int cores_ask(struct asked *asked, unsigned cpus, unsigned online, int directory)
 {
 	char configuration[64 + PROC_BOOT_MAX];
-	unsigned kept, least = cores_least(asked, cpus);
+	unsigned kept, least = cores_least(asked, online);
 	int result = least > cpus ? -E2BIG : 0;
 
-	configuration_name(configuration);
+	configuration_name(online, configuration);
 	kept = count_read(directory, configuration);
 	for (unsigned core = 0; !result && core < cpus; core++) {
 		if (core >= least && (core >= kept || hwloc_bitmap_iszero(asked->left)))
@@ -174,7 +178,7 @@ int numbering_ask(struct topology *topology, const char *directory, struct error
 {
 	cleanup_asked struct asked asked = {.left = hwloc_bitmap_alloc()};
 	cleanup_close int kept = directory[0] ? files_directory(AT_FDCWD, directory, 0) : -1;
-	unsigned cpus;
+	unsigned cpus, online;
 	int result;
 
 	if (!functions_find(&asked))
@@ -182,9 +186,11 @@ int numbering_ask(struct topology *topology, const char *directory, struct error
 	if (!asked.left)
 		return error_set(error, -ENOMEM, "no memory for Slurm's numbering of cores");
 	topology_add_all(topology, asked.left);
+	online = (unsigned)hwloc_bitmap_weight(asked.left);
+	topology_add_offline(topology, asked.left);
 	cpus = (unsigned)hwloc_bitmap_weight(asked.left);
 	asked.core = calloc(cpus + 1, sizeof(asked.core[0]));
-	result = asked.core ? cores_ask(&asked, cpus, kept) : -ENOMEM;
+	result = asked.core ? cores_ask(&asked, cpus, online, kept) : -ENOMEM;
 	if (result == -E2BIG)
 		return error_set(error, result, "Slurm counts more cores here than the %u CPUs that there are", cpus);
 	if (result)

@@ -335,10 +335,11 @@ static void bind_task(const struct step *step, uint32_t task, pid_t pid, struct 
 		error_set(error, rc, "cannot read the affinity of task %u: %s", task, strerror(-rc));
 		return;
 	}
-	/* A task that may not use all the step's cores was bound by somebody else. */
+	/* A task that may not use all the step's cores was bound by somebody else. A task's cores may all be offline.
+	 */
 	if (topology_cpus_of(step->topology, core_list, 0, UINT_MAX, all, error) < 0 ||
 	    topology_cpus_of(step->topology, core_list, task * cores, cores, own, error) != (int)cores ||
-	    !hwloc_bitmap_isincluded(all, now))
+	    !hwloc_bitmap_isincluded(all, now) || hwloc_bitmap_iszero(own))
 		return;
 	rc = topology_set_affinity(pid, own);
 	if (rc < 0)
