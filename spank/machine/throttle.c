@@ -46,10 +46,12 @@ static void cpu_add(struct throttle *throttle, uint32_t cpu)
 		snprintf(file, sizeof(file), "thermal_throttle/%s_count", kinds[kind].name);
 		if (!processors_number(cpu, file, &events) || events > INT64_MAX / PROCESSORS_MAX)
 			continue;
-		if (!package)
+		if (!package) {
 			package = package_of(throttle, processors_package(cpu));
-		if (!package)
-			return;
+			if (!package)
+				return;
+			package->cores++;
+		}
 		if (kinds[kind].per_core)
 			package->events[kind] += events;
 		else if (events > package->events[kind])
@@ -77,26 +79,39 @@ static const struct throttle_package *package_find(const struct throttle *thrott
 	return NULL;
 }
 
+/* Adds a package's events between two readings. Returns false if they cannot be told. */
+static bool package_add(const struct throttle_package *start, const struct throttle_package *end,
+                        uint64_t events[THROTTLE_KIND_COUNT])
+{
+	if (!start || start->cores != end->cores)
+		return false;
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++) {
+		if (end->events[kind] < start->events[kind])
+			return false;
+		events[kind] += end->events[kind] - start->events[kind];
+	}
+	return true;
+}
+
 bool throttle_between(const struct throttle *from, const struct throttle *to, const char *list,
                       uint64_t ret_events[THROTTLE_KIND_COUNT])
 {
 	struct packages packages = {0};
-	bool known = list[0] && packages_read(list, "", &packages) == 0;
+	uint64_t events[THROTTLE_KIND_COUNT] = {0};
 
-	memset(ret_events, 0, THROTTLE_KIND_COUNT * sizeof(*ret_events));
+	if (from->count == 0 || from->count != to->count || (list[0] && packages_read(list, "", &packages)))
+		return false;
 	for (uint32_t i = 0; i < to->count; i++) {
-		const struct throttle_package *end = &to->package[i], *start = package_find(from, end->id);
+		const struct throttle_package *end = &to->package[i];
 		struct package package = {0};
 
-		if (!start || (known && (!packages_sum(&packages, end->id, -1, &package) || package.own == 0)))
+		if (list[0] && (!packages_sum(&packages, end->id, -1, &package) || package.own == 0))
 			continue;
-		for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++) {
-			bool went_back = end->events[kind] < start->events[kind];
-
-			ret_events[kind] += end->events[kind] - (went_back ? 0 : start->events[kind]);
-		}
+		if (!package_add(package_find(from, end->id), end, events))
+			return false;
 	}
-	return from->count > 0 && to->count > 0;
+	memcpy(ret_events, events, sizeof(events));
+	return true;
 }
 
 json_t *throttle_to_json(const struct throttle *throttle)
@@ -105,7 +120,7 @@ json_t *throttle_to_json(const struct throttle *throttle)
 
 	for (uint32_t i = 0; json && i < throttle->count; i++) {
 		const struct throttle_package *package = &throttle->package[i];
-		json_t *row = json_pack("[i]", package->id);
+		json_t *row = json_pack("[ii]", package->id, (int)package->cores);
 
 		for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
 			json_array_append_new(row, json_integer((json_int_t)package->events[kind]));
@@ -122,12 +137,16 @@ int throttle_from_json(const json_t *json, struct throttle *ret_throttle)
 		return -EINVAL;
 	for (uint32_t i = 0; i < throttle.count; i++) {
 		const json_t *row = json_array_get(json, i);
+		struct throttle_package *package = &throttle.package[i];
+		uint64_t cores;
 
-		if (json_array_size(row) != THROTTLE_KIND_COUNT + 1 || !json_is_integer(json_array_get(row, 0)))
+		if (json_array_size(row) != THROTTLE_KIND_COUNT + 2 || !json_is_integer(json_array_get(row, 0)) ||
+		    !integer_of(json_array_get(row, 1), PROCESSORS_MAX, &cores))
 			return -EINVAL;
-		throttle.package[i].id = (int32_t)json_integer_value(json_array_get(row, 0));
+		package->id = (int32_t)json_integer_value(json_array_get(row, 0));
+		package->cores = (uint32_t)cores;
 		for (uint32_t kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
-			if (!integer_of(json_array_get(row, kind + 1), INT64_MAX, &throttle.package[i].events[kind]))
+			if (!integer_of(json_array_get(row, kind + 2), INT64_MAX, &package->events[kind]))
 				return -EINVAL;
 	}
 	*ret_throttle = throttle;

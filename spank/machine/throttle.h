@@ -23,6 +23,7 @@ enum throttle_kind {
 
 struct throttle_package {
 	int32_t id;
+	uint32_t cores; /* online cores whose counts were read */
 	uint64_t events[THROTTLE_KIND_COUNT];
 };
 
@@ -42,15 +43,16 @@ const char *throttle_kind_name(enum throttle_kind kind);
 void throttle_read(struct throttle *ret_throttle);
 
 /*
- * Sums the events between two readings, on packages with processors in `list` ("0-3,8"), or on all if it is "". A count
- * that went back, because a processor was taken offline, counts from 0. Returns false if there are no counters.
+ * Sums the events between two readings, on packages with processors in `list` ("0-3,8"), or on all if it is "". Returns
+ * false, with ret_events untouched, if there are no counters, or if the readings are of different cores: a core that is
+ * taken offline or online takes its count since the boot with it. A count that went back tells of that too.
  */
 bool throttle_between(const struct throttle *from, const struct throttle *to, const char *list,
                       uint64_t ret_events[THROTTLE_KIND_COUNT]);
 
 /*
- * Returns [[package, core_throttle, package_throttle, core_power_limit, package_power_limit], ...], or NULL without
- * memory.
+ * Returns [[package, cores, core_throttle, package_throttle, core_power_limit, package_power_limit], ...], or NULL
+ * without memory.
  */
 json_t *throttle_to_json(const struct throttle *throttle);
 

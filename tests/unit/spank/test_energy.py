@@ -387,7 +387,25 @@ def test_throttling_on_the_jobs_packages(
 
 def test_throttle_counters_that_went_back_or_are_missing(tmp_path: Path, processors: Path) -> None:
     changes = [(cpu, "package_power_limit", 3) for cpu in (2, 3, 6, 7)]
-    assert throttle_of(tmp_path, processors, "2-3", *changes)["package_power_limit"] == 3
+    assert throttle_of(tmp_path, processors, "2-3", *changes) is None
     for folder in processors.glob("cpu*/thermal_throttle"):
         shutil.rmtree(folder)
     assert throttle_of(tmp_path, processors, "2-3") is None
+
+
+@pytest.mark.parametrize(("online", "later"), [("0-7", "0-2,4-6"), ("0-2,4-6", "0-7")], ids=["off", "on"])
+@pytest.mark.parametrize(("cpus", "known"), [("2", False), ("", False), ("0", True)])
+def test_a_core_that_goes_offline_or_online_takes_its_throttling_with_it(
+    tmp_path: Path, processors: Path, online: str, later: str, cpus: str, known: bool
+) -> None:
+    """Neither its events since the boot nor those that it can no longer show are the job's. Other cores' events may
+    hide that a sum went back. Packages that are not the job's do not matter."""
+    (processors / "online").write_text(f"{online}\n")
+    root, elsewhere = tmp_path / "run", show_processors(processors)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, cpus, elsewhere=elsewhere)
+    (processors / "online").write_text(f"{later}\n")
+    for cpu in (2, 6):
+        set_throttle(processors, cpu, "core_throttle", 100)
+    driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere)
+    throttle = json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["throttle"]
+    assert throttle == (dict.fromkeys(THROTTLE, 0) if known else None)
