@@ -262,7 +262,9 @@ static bool wait_for_turn(struct sampler *sampler, uint64_t turn_ns)
 
 /*
  * Samples until sampler_stop. A user who fills the segment makes ticks expensive; therefore all ticks of a job's steps
- * share a fiftieth of a CPU. A tick is booked at the price of the one before, and waits for its turn.
+ * share a fiftieth of a CPU. A tick is booked at the price of the one before, and waits for its turn. The last tick,
+ * which is booked but does not wait, is made here too: this thread runs on the job's CPUs, slurmstepd's main thread
+ * need not.
  */
 static void *sampler_main(void *argument)
 {
@@ -278,6 +280,7 @@ static void *sampler_main(void *argument)
 		tick(sampler, interval, booked_ns, false);
 		meters_keep(sampler->node_directory);
 	}
+	tick(sampler, 0, 0, true);
 	return NULL;
 }
 
@@ -357,6 +360,5 @@ void sampler_stop(struct sampler *sampler)
 	pthread_cond_signal(&sampler->changed);
 	pthread_mutex_unlock(&sampler->mutex);
 	pthread_join(sampler->thread, NULL);
-	tick(sampler, 0, 0, true);
 	sampler_free(sampler);
 }

@@ -45,7 +45,7 @@ struct sampler;
 int sampler_start(const struct sampler_config *config, struct sampler **ret_sampler, struct error *error);
 
 /*
- * Ends a step's sampler: joins the thread, takes the last sample, writes the step's file, and frees. NULL: does
- * nothing.
+ * Ends a step's sampler: wakes the thread, which takes the last sample and writes the step's file, joins it, and frees.
+ * NULL: does nothing.
  */
 void sampler_stop(struct sampler *sampler);

@@ -199,17 +199,27 @@ static int threads_of_self(void)
 	return count - 2;
 }
 
+/* Stands for the step's grant: notes which thread asks for it, as each tick does. */
+static json_t *thread_note(void *context)
+{
+	*(pid_t *)context = gettid();
+	return NULL;
+}
+
 /* step ROOT JOB STEP MILLISECONDS FAST [SEGMENT]: plays a whole step; prints the number of threads during and after
- * it */
+ * it, and whether a thread of the sampler's made the last tick */
 static int run_step(int count, char *words[])
 {
 	cleanup_close int segment = count > 5 ? open(words[5], O_RDONLY | O_CLOEXEC) : -1;
+	pid_t last = 0;
 	struct sampler_config config = {
 	        .run_directory = run_directory_of(words[0]),
 	        .job_id = (uint32_t)number(words[1]),
 	        .step_id = (uint32_t)number(words[2]),
 	        .fast = number(words[4]) != 0,
 	        .segment = segment,
+	        .grant_read = thread_note,
+	        .grant_context = &last,
 	};
 	struct timespec pause = {.tv_sec = (time_t)(number(words[3]) / 1000),
 	                         .tv_nsec = (long)(number(words[3]) % 1000) * 1000000};
@@ -224,7 +234,8 @@ static int run_step(int count, char *words[])
 	if (config.step_id == 666)
 		raise(SIGKILL);
 	sampler_stop(sampler);
-	return show(json_pack("{s:i, s:i}", "meanwhile", meanwhile, "after", threads_of_self()));
+	return show(json_pack("{s:i, s:i, s:b}", "meanwhile", meanwhile, "after", threads_of_self(), "apart",
+	                      last != getpid()));
 }
 
 /* Makes the node's records, as the helper does that the epilog starts. */

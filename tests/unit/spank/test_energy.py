@@ -100,7 +100,7 @@ def test_one_job_from_begin_to_end(powercap: Path, tmp_path: Path) -> None:
         )
     )
     threads = driver("step", root, 7, 0, 100, 0, path, elsewhere=elsewhere)
-    assert threads == {"meanwhile": 2, "after": 1}
+    assert threads == {"meanwhile": 2, "after": 1, "apart": True}
     done = driver("finish", root, 7, tmp_path / "out", "/bin/true", elsewhere=elsewhere)
     assert done == {"code": 0, "error": "", "child": False}
     record = json.loads((tmp_path / "out/test-7-1.c1.json").read_text())
