@@ -45,14 +45,18 @@ static void log_problem(const struct step *step, struct error *error)
 	error->text[0] = '\0';
 }
 
-/* Reads what the prolog noted for the whole job. words becomes "" if it noted nothing. */
+/*
+ * Reads what the prolog noted for the whole job. words becomes "" if it noted nothing: then there is no state, since a
+ * prolog that learns that cores are shared notes it. A state that cannot be read may say so.
+ */
 static void read_job(struct step *step, char words[OPTIONS_TEXT_MAX])
 {
 	cleanup_free struct state_job *state = malloc(sizeof(*state));
+	int result = state ? state_job_read(&step->run_directory, step->job.job_id, state) : -ENOMEM;
 
 	words[0] = '\0';
-	step->shared_cores = !state;
-	if (!state || state_job_read(&step->run_directory, step->job.job_id, state) < 0)
+	step->shared_cores = result < 0 && result != -ENOENT;
+	if (result < 0)
 		return;
 	step->shared_cores = state->shared_cores;
 	step->alone = state->alone;
@@ -215,6 +219,8 @@ static void begin_job(const struct site *site, const struct step *step, struct e
 	}
 	facts->uid = step->job.uid;
 	facts->gid = step->job.gid;
+	/* a state that could not be read is made anew, and the job's next step reads that one */
+	facts->shared_cores = step->shared_cores;
 	facts->cores = count_cores(step, step->job.job_cores, cpus);
 	if (facts->cores > 0)
 		print_cpus(cpus, facts->cpus);

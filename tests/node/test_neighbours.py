@@ -153,6 +153,17 @@ def test_what_the_prolog_is_told(node: Node, default: str, said: dict[str, str],
     assert refused(node) == ({MAY_HAVE: 2} if may else {})
 
 
+@pytest.mark.parametrize("harm", ["echo '{' >", "truncate -s 0", "ln -sf x", "rm"])
+def test_a_note_of_the_prolog_that_cannot_be_read_may_say_that_cores_are_shared(node: Node, harm: str) -> None:
+    """The first step makes the note anew, and the second finds there what the first had to suppose. A job without any
+    note shares nothing."""
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(UID), "SLURM_JOB_GID": str(UID), "SLURM_CLUSTER_NAME": "test"}
+    assert node.run(helper(), "prolog", "default=nap", POLICIES, more=job).returncode == 0
+    node.run("sh", "-c", f"{harm} {STATE}/7/job.json")
+    expected = {} if harm == "rm" else {MAY_HAVE: 2}
+    assert [refused(node), refused(node)] == [expected, expected]
+
+
 def test_where_no_clock_is_changed_nothing_is_noted(node: Node) -> None:
     job = {"SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(UID), "SLURM_JOB_OVERSUBSCRIBE": "YES"}
     assert node.run(helper(), "prolog", "grant=off", more=job).returncode == 0
