@@ -52,15 +52,22 @@ static __attribute__((noinline)) progress_function *progress_find(uintptr_t at)
 	return found;
 }
 
+static inline bool is_caller(const struct caller *caller, uintptr_t at)
+{
+	return at - caller->text.start < __atomic_load_n(&caller->text.size, __ATOMIC_ACQUIRE);
+}
+
+static __attribute__((noinline)) progress_function *progress_of_other(uintptr_t at)
+{
+	for (int i = 1; i < CALLERS; i++)
+		if (is_caller(&callers[i], at))
+			return callers[i].next;
+	return progress_find(at);
+}
+
 static inline progress_function *progress_of(uintptr_t at)
 {
-	for (int i = 0; i < CALLERS; i++) {
-		uintptr_t size = __atomic_load_n(&callers[i].text.size, __ATOMIC_ACQUIRE);
-
-		if (at - callers[i].text.start < size)
-			return callers[i].next;
-	}
-	return progress_find(at);
+	return __builtin_expect(is_caller(&callers[0], at), 1) ? callers[0].next : progress_of_other(at);
 }
 
 static inline bool hook_serves(void)
