@@ -194,7 +194,7 @@ def test_an_application_is_judged_by_its_work_alone() -> None:
     assert [target.met for target in judged.values()] == [False, False, True]
     assert judged["waits, nap: CPU time above the work alone"].why == "the work takes 12 s; at least 2 %"
     assert judged["waits, nap: wall time above that without the library"].why == (
-        "10 s without, half of the launches within 0 %; profile +0.0 %")
+        "10 s without; nap +2.0 % (+2.0 to +2.0); profile +0.0 % (+0.0 to +0.0)")
     results = document.make(applications.NAME, "A title", found, list(judged.values()), False, 1, 0, [0, 0, 0])
     page = "\n".join(applications.section_lines(results))
     assert "| waits | nap | 10.20 | 15.00 | 8.00 | 7.00 |" in page

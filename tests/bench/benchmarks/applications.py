@@ -31,7 +31,7 @@ from tests.lib.libraries import BUILD, Mpi, Unavailable, execute
 
 NAME = "applications"
 TITLE = "Applications"
-ROUNDS = (3, 1)
+ROUNDS = (7, 1)
 MPI_NAME = "openmpi"
 OURS = ("unbalanced", "kernels")
 MOST_S = 300
@@ -173,21 +173,25 @@ def cpu_target(measured: Measured, group: str, nap: Row | None) -> Target | None
     return at_most(f"{group}, nap: CPU time above the work alone", above, ABOVE, "%", why)
 
 
-def longer(measured: Measured, group: str, variant: str) -> float | None:
-    """Returns the median over the rounds of the longer wall time, in per cent."""
-    ratio = engine.ratio(measured.find(group, variant), measured.find(group, BARE), "wall_s")
-    return None if ratio is None else 100 * (ratio - 1)
+def longer(measured: Measured, group: str, variant: str) -> list[float]:
+    """Returns by how much the wall time was longer than without the library, in per cent, by round."""
+    row, bare = measured.find(group, variant), measured.find(group, BARE)
+    if not row or not bare:
+        return []
+    return engine.paired(row, bare, "wall_s", lambda mine, other: 100 * (mine / other - 1))
 
 
 def wall_target(measured: Measured, group: str) -> Target | None:
-    bare, percent = measured.find(group, BARE), longer(measured, group, "nap")
-    if not bare or percent is None:
+    bare, percents = measured.find(group, BARE), longer(measured, group, "nap")
+    if not bare or not percents:
         return None
-    wall, (low, high) = bare.median("wall_s"), bare.spread("wall_s")
-    others = {name: longer(measured, group, name) for name in ("profile", variants.KNOBS[MPI_NAME].name)}
-    why = [f"{number(wall)} s without, half of the launches within {number(100 * (high - low) / wall)} %",
-           *(f"{name} {value:+.1f} %" for name, value in others.items() if value is not None)]
-    return at_most(f"{group}, nap: wall time above that without the library", percent, LONGER, "%", "; ".join(why))
+    told = [f"{number(bare.median('wall_s'))} s without"]
+    for name in ("nap", "profile", variants.KNOBS[MPI_NAME].name):
+        if values := longer(measured, group, name):
+            low, high, _ = engine.interval(values)
+            told.append(f"{name} {quantile(values, 0.5):+.1f} % ({low:+.1f} to {high:+.1f})")
+    return at_most(f"{group}, nap: wall time above that without the library", quantile(percents, 0.5), LONGER, "%",
+                   "; ".join(told))
 
 
 def targets(measured: Measured) -> list[Target]:
@@ -206,7 +210,9 @@ def section_lines(results: dict[str, Any]) -> list[str]:
     lines = ["Two ranks of Open MPI 4.1 on two CPUs. CPU time is that of all processes; waited and asleep: of the "
              "ranks' time in all. The work alone is what `profile`, which polls, used less what its ranks waited. The "
              "inputs are in [inputs](inputs), the two that do as NAS's benchmarks do in "
-             "[kernels.c](programs/kernels.c).", "",
+             "[kernels.c](programs/kernels.c). A difference in wall time is the median of the rounds' pairs. Brackets "
+             "have the interval that holds the true median with a probability of "
+             f"{engine.interval([0.0] * results['rounds'])[2]:.0%}.", "",
              "| program | | wall s | CPU s | waited s | asleep s |", "|---|---|---:|---:|---:|---:|"]
     for group in groups_of(results):
         for row in picture.rows_of(results, group):
