@@ -26,7 +26,7 @@ class Failure(Exception):
 class Cell:
     """One launch of one variant of a group, once in every round.
 
-    `rounds`: number of rounds of its group; 0: the benchmark's. `seconds`: rough length of a launch.
+    `rounds`: its number of rounds; 0: the benchmark's. `seconds`: rough length of a launch.
     """
 
     group: str
@@ -161,8 +161,8 @@ def run(cells: list[Cell], rounds: int, measured: Measured, step: Callable[[str]
     for cell in cells:
         groups.setdefault(cell.group, []).append(cell)
     for members in groups.values():
-        for number in range(rounds_of(members[0], rounds)):
-            for cell in rotated(members, number):
+        for number in range(max(rounds_of(cell, rounds) for cell in members)):
+            for cell in rotated([cell for cell in members if number < rounds_of(cell, rounds)], number):
                 step(f"{cell.group}, {cell.variant}")
                 where = f"{cell.group}, {cell.variant}"
                 if any(problem.startswith(f"{where}: ") for problem in measured.problems):

@@ -142,8 +142,9 @@ def test_the_emulator_plays_what_is_selected() -> None:
     assert job.GOOD.words == ("5", "12", "0", "0", "0", "0") and str(job.TAIL) == "5/12, late tail"
     cells = job.cells(plan_of(short=True))
     assert [cell.group for cell in cells[::3]] == ["50 ranks, 5/12", "50 ranks, 16/36", "50 ranks, 5/12, late tail"]
-    largest = [cell for cell in job.cells(plan_of(short=False)) if cell.group.startswith("10000")]
-    assert {cell.variant for cell in largest} == set(job.WAYS[1:])
+    largest = [cell for cell in job.cells(plan_of(short=False)) if cell.group == "10000 ranks, 16/36"]
+    assert [cell.variant for cell in largest] == 2 * [*job.WAYS[1:]]
+    assert [cell.rounds for cell in largest] == 2 * [job.ROUNDS[0]] + 2 * [job.MOST_TIMES * job.ROUNDS[0]]
 
 
 def test_each_round_of_an_emulated_job_is_another_draw(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +156,7 @@ def test_each_round_of_an_emulated_job_is_another_draw(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(job.subprocess, "run", run)
     job.started.cache_clear()
-    telling, silent = (cell for cell in job.cells(plan_of(short=False)) if cell.group == "10000 ranks, 16/36")
+    telling, silent, *_ = (cell for cell in job.cells(plan_of(short=False)) if cell.group == "10000 ranks, 16/36")
     for draw in range(3):
         played = [cell.play() for cell in (telling, silent)]
         assert played == [job.lines_read(JOB.replace("29 ", f"{20 + draw} "))[way] for way in job.WAYS[1:]]

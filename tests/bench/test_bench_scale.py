@@ -141,13 +141,14 @@ def test_an_interval_holds_the_median_with_the_probability_that_it_says() -> Non
     assert engine.interval(range(20)) == (5, 14, pytest.approx(0.9586, abs=1e-4))
 
 
-def test_a_group_may_have_rounds_of_its_own() -> None:
+def test_a_cell_may_have_rounds_of_its_own() -> None:
     played: list[str] = []
     cells = [Cell("a", "1", lambda: played.append("a") or [({}, {"x": 1.0})], seconds=2),
-             Cell("b", "1", lambda: played.append("b") or [({}, {"x": 1.0})], 3, 5)]
+             Cell("b", "1", lambda: played.append("b") or [({}, {"x": 1.0})], 3, 5),
+             Cell("b", "2", lambda: played.append("c") or [({}, {"x": 1.0})], 1)]
     engine.run(cells, 2, Measured(), lambda what: None)
-    assert played == ["a", "a", "b", "b", "b"]
-    assert engine.launches(cells, 2) == 5 and engine.expected_s(cells, 2) == 19
+    assert played == ["a", "a", "b", "c", "b", "b"]
+    assert engine.launches(cells, 2) == 6 and engine.expected_s(cells, 2) == 19
 
 
 def test_threads_of_a_core_are_no_cores() -> None:
