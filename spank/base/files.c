@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -170,6 +171,24 @@ bool files_is_temporary(const char *name)
 
 	return name[0] == '.' && end && end > name + 5 && strncmp(end - 5, ".json", 5) == 0 && end[1] &&
 	       end[1 + strspn(end + 1, "0123456789")] == '\0';
+}
+
+long long files_age_s(time_t now, time_t date)
+{
+	return llabs((long long)now - (long long)date);
+}
+
+void files_tidy(int directory, time_t now)
+{
+	cleanup_closedir DIR *entries = files_entries(directory);
+	const struct dirent *entry;
+	struct stat status;
+
+	while (entries && (entry = readdir(entries)))
+		if (files_is_temporary(entry->d_name) &&
+		    fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    files_age_s(now, status.st_mtime) > FILES_STALE_S)
+			unlinkat(directory, entry->d_name, 0);
 }
 
 DIR *files_entries(int directory)

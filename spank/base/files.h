@@ -56,6 +56,17 @@ uint32_t files_number(void);
 /* Returns true if `name` is that of a temporary file of files_write. One that stays was left by a killed writer. */
 bool files_is_temporary(const char *name);
 
+#define FILES_STALE_S (24 * 3600) /* a temporary file older than this has no writer */
+
+/*
+ * Removes temporary files that killed writers have left in the directory, once they are FILES_STALE_S old. now: the
+ * time by the clock that dates its files.
+ */
+void files_tidy(int directory, time_t now);
+
+/* Returns the age of a date in seconds. A date in the future, by a wrong clock, counts by its distance from now. */
+long long files_age_s(time_t now, time_t date);
+
 /* Opens a directory's entries, from the first on. Returns them for closedir to close, or NULL and errno. */
 DIR *files_entries(int directory);
 

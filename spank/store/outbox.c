@@ -11,6 +11,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define OLD_S (24 * 3600) /* a record older than this is the sweep's */
 
 int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, char key[OUTBOX_KEY_MAX],
                struct error *error)
@@ -79,6 +82,29 @@ bool outbox_is_free(const char *directory, const char *key, const char *node, co
 	if (outbox >= 0 && outbox_name(key, node, name) == 0)
 		verdict = outbox_judge(outbox, name, run);
 	return verdict == OUTBOX_NONE || verdict == OUTBOX_SAME;
+}
+
+bool outbox_has(int directory, const char *key, const char *node)
+{
+	char name[FILES_NAME_MAX + 1];
+
+	return outbox_name(key, node, name) == 0 && faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+long long outbox_age_s(int directory, const char *name)
+{
+	struct stat status;
+
+	if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	return files_age_s(time(NULL), status.st_mtime);
+}
+
+bool outbox_is_old(int directory, const char *key, const char *node)
+{
+	char name[FILES_NAME_MAX + 1];
+
+	return outbox_name(key, node, name) == 0 && outbox_age_s(directory, name) > OLD_S;
 }
 
 /* Leaves *ret_text NULL if the record fits, else sets it to a shortened one of at most `most` bytes. */

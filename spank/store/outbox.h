@@ -45,6 +45,15 @@ enum outbox_verdict outbox_judge(int directory, const char *name, const struct j
 /* Returns true if no record of another run lies in the outbox under that key. directory NULL: OUTBOX_DIRECTORY. */
 bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run);
 
+/* Returns true if the node's record is in the outbox. directory: its descriptor. */
+bool outbox_has(int directory, const char *key, const char *node);
+
+/* Returns the age of a file in the outbox in seconds, by the node's clock; 0 if it is gone. */
+long long outbox_age_s(int directory, const char *name);
+
+/* Returns true if the node's record is older than a day: only a sweep still tries to store it. */
+bool outbox_is_old(int directory, const char *key, const char *node);
+
 /*
  * Writes a node's record durably, shortened to what the outbox has room for (budget.h). directory NULL:
  * OUTBOX_DIRECTORY. Returns 0 or -errno.

@@ -332,6 +332,27 @@ int spool_each(struct spool *spool, int directory, spool_visit visit, void *cont
 	return directory == spool->outbox ? outbox_each(spool, visit, context) : shared_each(spool, visit, context);
 }
 
+time_t spool_now(const struct spool *spool, time_t *ret_before)
+{
+	cleanup_leave const struct spool *as_user = spool_enter(spool);
+	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	cleanup_close int clock = spool->shared < 0 ? -1 : openat(spool->shared, ".clock", flags, 0600);
+	struct stat status;
+
+	*ret_before = clock >= 0 && fstat(clock, &status) == 0 ? status.st_mtime : 0;
+	return clock >= 0 && futimens(clock, NULL) == 0 && fstat(clock, &status) == 0 ? status.st_mtime : time(NULL);
+}
+
+bool spool_is_at_fault(int result)
+{
+	static const int faults[] = {-ENOSPC, -EDQUOT, -EROFS, -EIO, -ESTALE, -EACCES, -EPERM};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (result == faults[i])
+			return true;
+	return false;
+}
+
 int spool_lock(const struct spool *spool, int directory, const char *name)
 {
 	cleanup_leave const struct spool *as_user = directory == spool->outbox ? NULL : spool_enter(spool);

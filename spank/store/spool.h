@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
@@ -65,6 +66,15 @@ typedef int (*spool_visit)(void *context, const char *key, const char *node);
  * other than 0. Returns that, 0, or -errno if the directory cannot be read.
  */
 int spool_each(struct spool *spool, int directory, spool_visit visit, void *context);
+
+/*
+ * Returns the time by the clock that dates the spool's files, since a file server has its own. Writes the time of the
+ * latest call before this one to *ret_before, 0 if it is unknown.
+ */
+time_t spool_now(const struct spool *spool, time_t *ret_before);
+
+/* Returns true if the error is of the spool itself, as of a full disk, so that every record would have it. */
+bool spool_is_at_fault(int result);
 
 /* Locks the file `name` in the directory; a missing one is made. Returns a descriptor, -EBUSY or another -errno. */
 int spool_lock(const struct spool *spool, int directory, const char *name);

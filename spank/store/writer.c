@@ -10,12 +10,9 @@
 #include "spank/store/spool.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define TRIES       3                /* tries to store a job before it is left for the sweep */
@@ -26,8 +23,6 @@
 #define FLUSH_S     20               /* how long flush sweeps */
 #define IN_ROW_MAX  32               /* failures in a row after which slurmdbd, or the spool, counts as broken */
 #define LINES_MAX   10               /* log lines for records that one process leaves */
-#define OLD_S       (24 * 3600)      /* a record older than this is the sweep's, where nodes share no spool */
-#define STALE_S     (24 * 3600)      /* a temporary file older than this has no writer */
 #define QUIET_S     120              /* a file younger than this may still have its own writer */
 #define MISSING_S   900              /* a node that has not reported after this time will not */
 #define EXPIRED_S   (30 * 24 * 3600) /* a job that slurmdbd has not known for this time is given up */
@@ -240,10 +235,7 @@ static void result_note(struct writer *writer, int result, const struct error *e
 /* Returns true if a stored record is still in the outbox, as in one that is read-only: it must not be stored again. */
 static bool work_stays(const struct writer *writer, const struct work *work)
 {
-	char name[FILES_NAME_MAX + 1];
-
-	return writer->spool.shared < 0 && outbox_name(work->key, writer->node, name) == 0 &&
-	       faccessat(writer->spool.outbox, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return writer->spool.shared < 0 && outbox_has(writer->spool.outbox, work->key, writer->node);
 }
 
 static int key_compare(const void *key, const void *work)
@@ -280,17 +272,6 @@ static int work_add(struct writer *writer, const struct work *work)
 	return 0;
 }
 
-/* Returns true if the error is of the spool itself, so that every record would have it. */
-static bool is_spools(int result)
-{
-	static const int faults[] = {-ENOSPC, -EDQUOT, -EROFS, -EIO, -ESTALE, -EACCES, -EPERM};
-
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		if (result == faults[i])
-			return true;
-	return false;
-}
-
 /*
  * Moves a record to the shared spool, unless the spool has refused IN_ROW_MAX records in a row. Returns 0 or -errno;
  * error has a message if the move was tried.
@@ -306,7 +287,7 @@ static int record_move(struct writer *writer, const char *key, const char *node,
 		writer->left++;
 		error_set(&writer->why, 0, "the spool took none of the %d records before it", IN_ROW_MAX);
 	}
-	writer->unmoved = result == 0 ? 0 : writer->unmoved + is_spools(result);
+	writer->unmoved = result == 0 ? 0 : writer->unmoved + spool_is_at_fault(result);
 	return result;
 }
 
@@ -331,32 +312,13 @@ static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX])
 	return result;
 }
 
-/* Returns the age of a file of that date. A date in the future, by a wrong clock, counts by its distance from now. */
-static long long date_age_s(time_t now, time_t date)
-{
-	return llabs((long long)now - (long long)date);
-}
-
-/* Returns the age of a file in the outbox. */
-static long long outbox_age_s(const struct writer *writer, const char *name)
-{
-	struct stat status;
-
-	if (fstatat(writer->spool.outbox, name, &status, AT_SYMLINK_NOFOLLOW))
-		return 0;
-	return date_age_s(time(NULL), status.st_mtime);
-}
-
 /*
  * Returns true if earlier drains have tried the record and slurmdbd did not have the job. Each drain would ask slurmdbd
  * for all such jobs again. With a shared spool the record is only moved, which may be tried at any age.
  */
 static bool is_sweeps(const struct writer *writer, const char *key)
 {
-	char name[FILES_NAME_MAX + 1];
-
-	return writer->spool.shared < 0 && outbox_name(key, writer->node, name) == 0 &&
-	       outbox_age_s(writer, name) > OLD_S;
+	return writer->spool.shared < 0 && outbox_is_old(writer->spool.outbox, key, writer->node);
 }
 
 /* Leaves a record for the sweep, and counts it. */
@@ -518,45 +480,16 @@ int writer_drain(const struct writer_config *config, struct turn *turn, const ch
 	return writer_end(&writer);
 }
 
-/*
- * Returns the time by the clock that dates the spool's files, since a file server has its own. Writes the time of the
- * latest sweep before this one to *ret_before, 0 if it is unknown.
- */
-static time_t spool_now(const struct spool *spool, time_t *ret_before)
-{
-	cleanup_leave const struct spool *as_user = spool_enter(spool);
-	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	cleanup_close int clock = spool->shared < 0 ? -1 : openat(spool->shared, ".clock", flags, 0600);
-	struct stat status;
-
-	*ret_before = clock >= 0 && fstat(clock, &status) == 0 ? status.st_mtime : 0;
-	return clock >= 0 && futimens(clock, NULL) == 0 && fstat(clock, &status) == 0 ? status.st_mtime : time(NULL);
-}
-
-/* Removes temporary files that killed writers have left in the directory. now: by the clock that dates its files. */
-static void directory_tidy(int directory, time_t now)
-{
-	cleanup_closedir DIR *entries = files_entries(directory);
-	const struct dirent *entry;
-	struct stat status;
-
-	while (entries && (entry = readdir(entries)))
-		if (files_is_temporary(entry->d_name) &&
-		    fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    date_age_s(now, status.st_mtime) > STALE_S)
-			unlinkat(directory, entry->d_name, 0);
-}
-
-/* As directory_tidy for the kept records. These may be many, so only a day's first sweep of a spool reads the names. */
+/* Tidies the kept records. These may be many, so only a day's first sweep of a spool reads the names. */
 static void done_tidy(const struct writer *writer, time_t before)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(&writer->spool);
 	cleanup_close int done = -1;
 
-	if (before / STALE_S != writer->swept / STALE_S)
+	if (before / FILES_STALE_S != writer->swept / FILES_STALE_S)
 		done = store_done_open(&writer->spool, 0);
 	if (done >= 0)
-		directory_tidy(done, writer->swept);
+		files_tidy(done, writer->swept);
 }
 
 /* A spool_visit of a sweep. Moves a record to the shared spool, unless it may still have its own writer. */
@@ -566,7 +499,8 @@ static int outbox_move(void *context, const char *key, const char *node)
 	struct error error = {0};
 	char name[FILES_NAME_MAX + 1];
 
-	if (outbox_name(key, node, name) || (!writer->config->at_once && outbox_age_s(writer, name) < QUIET_S))
+	if (outbox_name(key, node, name) ||
+	    (!writer->config->at_once && outbox_age_s(writer->spool.outbox, name) < QUIET_S))
 		return 0;
 	if (record_move(writer, key, node, NULL, &error) == 0)
 		return 0;
@@ -605,7 +539,7 @@ static bool is_ready(const struct writer *writer, const struct job_files_view *v
 {
 	bool whole =
 	        view->files == 0 || writer->spool.shared < 0 || (view->nodes_of > 0 && view->files >= view->nodes_of);
-	long long age_s = date_age_s(writer->swept, view->newest);
+	long long age_s = files_age_s(writer->swept, view->newest);
 
 	*ret_accept = writer->config->partial || age_s >= MISSING_S ? STORE_ANY : STORE_COMPLETE;
 	return writer->config->partial || (writer->config->at_once && whole) || age_s >= (whole ? QUIET_S : MISSING_S);
@@ -663,7 +597,7 @@ static int sweep_gather(struct writer *writer)
 	writer->in_row = writer->unmoved = 0;
 	writer->count = 0;
 	writer->swept = spool_now(spool, &before);
-	directory_tidy(spool->outbox, time(NULL));
+	files_tidy(spool->outbox, time(NULL));
 	done_tidy(writer, before);
 	if (result || (spool->shared >= 0 && outbox_each(writer, outbox_move)))
 		writer->result = WRITER_LEFT;
