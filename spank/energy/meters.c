@@ -110,9 +110,13 @@ bool meters_window(const struct meters *from, const struct meters *to, enum mete
 
 static json_t *meter_to_json(const struct meter *meter)
 {
-	return json_pack("[s, s, I, b, s, I, I]", source_names[meter->source], scope_names[meter->scope],
-	                 (json_int_t)meter->number, (int)meter->is_split, meter->name, (json_int_t)meter->energy_uj,
-	                 (json_int_t)meter->mark);
+	json_t *json = json_pack("[s, s, I, b, s, I, I]", source_names[meter->source], scope_names[meter->scope],
+	                         (json_int_t)meter->number, (int)meter->is_split, meter->name,
+	                         (json_int_t)meter->energy_uj, (json_int_t)meter->mark);
+
+	if (meter_is_device(meter) && meter->place != meter->number)
+		json_array_append_new(json, json_integer(meter->place));
+	return json;
 }
 
 json_t *meters_to_json(const struct meters *meters)
@@ -133,18 +137,21 @@ static bool meter_from_json(const json_t *json, struct meter *ret_meter)
 {
 	int source = name_find(source_names, METER_SOURCE_COUNT, json_string_value(json_array_get(json, 0)));
 	int scope = name_find(scope_names, METER_SCOPE_COUNT, json_string_value(json_array_get(json, 1)));
-	uint64_t number;
+	size_t size = json_array_size(json);
+	uint64_t number, place;
 
-	if (!json_is_array(json) || json_array_size(json) != 7 || source < 0 || scope < 0 ||
+	if ((size != 7 && size != 8) || source < 0 || scope < 0 ||
 	    !integer_of(json_array_get(json, 2), METER_NUMBER_MAX, &number) ||
 	    !json_is_boolean(json_array_get(json, 3)) ||
 	    !text_of(json_array_get(json, 4), ret_meter->name, sizeof(ret_meter->name), JSON_PLAIN) ||
 	    !integer_of(json_array_get(json, 5), INT64_MAX, &ret_meter->energy_uj) ||
-	    !integer_of(json_array_get(json, 6), INT64_MAX, &ret_meter->mark))
+	    !integer_of(json_array_get(json, 6), INT64_MAX, &ret_meter->mark) ||
+	    !integer_of(json_array_get(json, size == 8 ? 7 : 2), METER_NUMBER_MAX, &place))
 		return false;
 	ret_meter->source = (enum meter_source)source;
 	ret_meter->scope = (enum meter_scope)scope;
 	ret_meter->number = (uint32_t)number;
+	ret_meter->place = (uint32_t)place;
 	ret_meter->is_split = json_is_true(json_array_get(json, 3));
 	return true;
 }

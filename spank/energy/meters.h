@@ -24,7 +24,11 @@ enum meter_scope { METER_GPU, METER_NODE, METER_CPU, METER_MEMORY, METER_SCOPE_C
 struct meter {
 	enum meter_source source;
 	enum meter_scope scope;
-	uint32_t number;           /* Slurm's number of a GPU, else a number within the scope */
+	/*
+	 * number within the scope; a GPU has a second one: Slurm numbers GPUs by the order of their files (number) or
+	 * by their order on the bus (place)
+	 */
+	uint32_t number, place;
 	bool is_split;             /* the counter covers more than one job may be given */
 	char name[METER_NAME_MAX]; /* printable ASCII */
 	uint64_t energy_uj;
@@ -65,7 +69,10 @@ bool meter_is_device(const struct meter *meter);
 const char *meter_source_name(enum meter_source source);
 const char *meter_scope_name(enum meter_scope scope);
 
-/* Returns {"why", "meters": [[source, scope, number, split, name, energy_uj, mark], ...]}; NULL only without memory. */
+/*
+ * Returns {"why", "meters": [[source, scope, number, split, name, energy_uj, mark], ...]}; NULL only without memory. A
+ * GPU's row goes on with its place, if that is not its number.
+ */
 json_t *meters_to_json(const struct meters *meters);
 
 /* As meters_to_json, but NULL if nothing was read and no reason is given. */

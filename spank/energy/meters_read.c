@@ -32,8 +32,11 @@ static void meter_add(struct meters *meters, const struct meter *meter)
 static void nvml_add(const struct nvml *nvml, size_t index, struct meters *meters)
 {
 	const struct nvml_device *device = nvml_device(nvml, index);
-	struct meter meter = {
-	        .source = METER_NVML, .scope = METER_GPU, .number = device->minor, .is_split = device->is_split};
+	struct meter meter = {.source = METER_NVML,
+	                      .scope = METER_GPU,
+	                      .number = device->minor,
+	                      .place = device->index,
+	                      .is_split = device->is_split};
 	uint64_t energy_mj;
 
 	if (device->minor > METER_NUMBER_MAX || nvml_energy_read(nvml, index, &energy_mj)) {
@@ -74,6 +77,7 @@ static void rsmi_add_all(struct meters *meters)
 		struct meter meter = {.source = METER_RSMI,
 		                      .scope = METER_GPU,
 		                      .number = counters[i].number,
+		                      .place = counters[i].number,
 		                      .is_split = counters[i].is_shared,
 		                      .energy_uj = counters[i].energy_uj,
 		                      .mark = clock_ns(CLOCK_BOOTTIME) / 1000};
@@ -95,6 +99,7 @@ static void intel_add_all(struct meters *meters)
 		struct meter meter = {.source = METER_INTEL,
 		                      .scope = METER_GPU,
 		                      .number = counters[i].number,
+		                      .place = counters[i].number,
 		                      .energy_uj = counters[i].energy_uj};
 
 		memcpy(meter.name, counters[i].name, sizeof(counters[i].name));

@@ -83,7 +83,7 @@ static void texts_read(const struct nvml *nvml, void *handle, struct nvml_device
 
 static void device_add(struct nvml *nvml, unsigned index)
 {
-	struct nvml_device device = {.minor = 0};
+	struct nvml_device device = {.index = index};
 	unsigned split = 0, later = 0;
 	void *handle;
 

@@ -18,7 +18,8 @@
 
 /* A device, as it was when the library was opened. */
 struct nvml_device {
-	uint32_t minor;           /* N of /dev/nvidiaN, Slurm's number of the device */
+	uint32_t minor;           /* N of /dev/nvidiaN */
+	uint32_t index;           /* place in the driver's list, which is in the order of the bus */
 	bool is_split;            /* MIG divides the device; its counter covers all users of its parts */
 	char uuid[NVML_TEXT_MAX]; /* letters, digits, "-"; "": unknown */
 	char name[NVML_TEXT_MAX]; /* printable ASCII without quotes and backslashes */

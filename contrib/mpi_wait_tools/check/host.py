@@ -385,7 +385,7 @@ def _ask_meters(host: Host, helper: str, site: dict[str, str]) -> dict[str, Any]
 
 def _is_meter(row: Any) -> bool:
     kinds = (str, str, int, bool, str, int, int)
-    return isinstance(row, list) and len(row) == len(kinds) and all(map(isinstance, row, kinds))
+    return isinstance(row, list) and len(kinds) <= len(row) <= len(kinds) + 1 and all(map(isinstance, row, kinds))
 
 
 def _meters_told(source: str, rows: list[list[Any]]) -> str:

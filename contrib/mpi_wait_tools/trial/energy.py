@@ -67,6 +67,16 @@ def _numbers(text: str) -> set[int] | None:
     return {int(word) for word in words} if words and all(word.isdigit() for word in words) else None
 
 
+def _numbers_of(row: list[Any]) -> tuple[int, int]:
+    """Returns Slurm's number of a GPU, if Slurm lists the GPUs in the order of their files, and in that of the bus."""
+    return int(row[2]), int(row[7] if len(row) > 7 else row[2])
+
+
+def _is_behind(numbers: tuple[int, int], part: tuple[int, int]) -> bool:
+    """Returns True if Slurm's list may have a GPU's parts before another GPU, whose number is not known then."""
+    return part[0] < numbers[0] or part[1] < numbers[1]
+
+
 class Node:
     """Reads the counters of this node. If mpi-wait-node fails or hangs once, it is not asked again."""
 
@@ -90,10 +100,15 @@ class Node:
         """Returns the counters outside of powercap, and True if a GPU of the job has none of its own."""
         answer, found = self._ask("meters"), {}
         lacks = "GPU" in answer["why"] or "NVML" in answer["why"]
-        for source, scope, number, is_split, _, energy_uj, _ in answer["meters"]:
-            is_job = scope != "gpu" or source == "cray" or self.gpus is None or number in self.gpus
-            lacks |= is_job and is_split
-            if is_job and not is_split:
+        parts = [_numbers_of(row) for row in answer["meters"] if row[0] == "nvml" and row[3]]
+        for row in answer["meters"]:
+            source, scope, number, is_split, _, energy_uj, _ = row[:7]
+            by_both = {True}
+            if scope == "gpu" and source != "cray" and self.gpus is not None:
+                by_both = {each in self.gpus for each in _numbers_of(row)}
+                is_split |= source == "nvml" and any(_is_behind(_numbers_of(row), part) for part in parts)
+            lacks |= True in by_both and (is_split or False in by_both)
+            if by_both == {True} and not is_split:
                 counter = Counter(int(energy_uj), GPU_RANGES_UJ.get(source, 0), GPU_MOST_UW)
                 found[str(source), str(scope), int(number)] = counter
         return found, lacks

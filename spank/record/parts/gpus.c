@@ -10,6 +10,7 @@
 #define UJ_MAX      INT64_MAX
 #define SIMULATED   "simulated"
 #define MIXED       "mixed"
+#define SPLIT       "a GPU is split between jobs"
 
 static uint32_t given_count(const struct processors *given)
 {
@@ -52,7 +53,7 @@ static const char *loss_of(const struct gpus_window *window, const struct meter 
 		       : meter->source == METER_INTEL ? "a GPU's counter was not read before it could wrap, or is gone"
 		                                      : "a GPU's counter restarted, or is gone";
 	if (later->is_split || meter->is_split)
-		return meter->source == METER_NVML ? "a GPU is split between jobs" : "a GPU shares another's counter";
+		return meter->source == METER_NVML ? SPLIT : "a GPU shares another's counter";
 	return is_too_low(meter, later) ? "a GPU's counter restarted: is persistence mode off?" : NULL;
 }
 
@@ -84,6 +85,41 @@ static void device_count(const struct gpus_window *window, const struct meter *m
 		                                                whole_json(uj, UJ_MAX)));
 }
 
+/* Returns true if MIG splits a device that comes before this one. Slurm's list has each of its parts in its place. */
+static bool is_behind_parts(const struct meters *from, const struct meter *meter)
+{
+	for (uint32_t i = 0; i < from->count && meter->source == METER_NVML; i++) {
+		const struct meter *other = &from->meter[i];
+
+		if (other->source == METER_NVML && other->is_split &&
+		    (other->number < meter->number || other->place < meter->place))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Counts the job's devices. Slurm's numbers are places in its list of the node's devices, which is in the order of the
+ * bus or of the files' names. Where these differ, a device counts if it is the job's by both.
+ */
+static void devices_count(const struct gpus_window *window, const struct processors *numbers, uint32_t given,
+                          struct tally *tally)
+{
+	for (uint32_t i = 0; i < window->from->count && tally->counted < given; i++) {
+		const struct meter *meter = &window->from->meter[i];
+		bool by_file = processors_has(numbers, meter->number), by_bus = processors_has(numbers, meter->place);
+
+		if (!meter_is_device(meter) || !(by_file || by_bus))
+			continue;
+		if (is_behind_parts(window->from, meter))
+			tally->why = SPLIT;
+		else if (by_file != by_bus)
+			tally->why = "Slurm and the driver may number the GPUs differently";
+		else
+			device_count(window, meter, tally);
+	}
+}
+
 /* Returns why not all devices count; "": all do. */
 static const char *why_of(const struct gpus_window *window, const struct tally *tally, uint32_t given)
 {
@@ -110,9 +146,7 @@ json_t *record_gpus_write(const struct gpus_window *window)
 		memset(&numbers, 0, sizeof(numbers));
 	given = given_count(&numbers);
 	tally.devices = json_array();
-	for (uint32_t i = 0; i < window->from->count && tally.counted < given; i++)
-		if (meter_is_device(&window->from->meter[i]) && processors_has(&numbers, window->from->meter[i].number))
-			device_count(window, &window->from->meter[i], &tally);
+	devices_count(window, &numbers, given, &tally);
 	return json_pack("{s:I, s:I, s:I, s:o, s:s, s:s, s:o}", "given", (json_int_t)given, "counted",
 	                 (json_int_t)tally.counted, "present",
 	                 (json_int_t)(window->present > given ? window->present : given), "uj",

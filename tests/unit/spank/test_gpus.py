@@ -52,6 +52,38 @@ def test_devices_of_others_are_none_of_the_jobs(tmp_path: Path, monkeypatch: pyt
     assert (gpus["given"], gpus["counted"], gpus["present"], gpus["uj"]) == (1, 1, 2, 500_000_000)
 
 
+CROSSED, CROSSED_LATER = ("1 500 0 0 NVIDIA B", *TWO[:1]), ("1 500500 0 0 NVIDIA B", *LATER[:1])
+SKIPPED, SKIPPED_LATER = (*CROSSED, "2 0 0 0 NVIDIA C"), (*CROSSED_LATER, "2 3000 0 0 NVIDIA C")
+
+
+@pytest.mark.parametrize(("given", "begin", "end", "joules", "counted"), [
+    ("0,1", CROSSED, CROSSED_LATER, BOTH_JOULES, 2), ("0", CROSSED, CROSSED_LATER, 0, 0),
+    ("1,2", SKIPPED, SKIPPED_LATER, 3, 1), ("2", SKIPPED, SKIPPED_LATER, 3, 1),
+])
+def test_slurm_counts_devices_by_the_bus_or_by_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, begin: tuple[str, ...], end: tuple[str, ...],
+    joules: float, counted: int
+) -> None:
+    """Which of the two it does, no prolog learns: a device counts if it is the job's either way."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", given)
+    gpus = play(Machine(tmp_path, devices=len(begin)), begin, end)["gpus"]
+    assert (gpus["counted"], gpus["uj"]) == (counted, joules * 10**6)
+    why = "" if counted == gpus["given"] else "Slurm and the driver may number the GPUs differently"
+    assert gpus["why"] == why
+
+
+@pytest.mark.parametrize(("given", "split", "counted"), [("0", 1, 1), ("1", 0, 0), ("1,2", 1, 0)])
+def test_parts_of_devices_have_numbers_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, split: int, counted: int
+) -> None:
+    """Slurm's list has the parts of a device in its place: number 1 may be the second part of device 0."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", given)
+    begin, end = ([f"{i} {i + more} 0 {int(i == split)} NVIDIA A" for i in range(3)] for more in (0, 5000))
+    gpus = play(Machine(tmp_path, devices=3), tuple(begin), tuple(end))["gpus"]
+    assert (gpus["counted"], gpus["uj"]) == (counted, 5_000_000 * counted)
+    assert gpus["why"] == ("" if counted else "a GPU is split between jobs")
+
+
 @pytest.mark.parametrize(("begin", "end", "counted", "why"), [
     (TWO, ("0 900000 0 0 NVIDIA A", LATER[1]), 1, "a GPU's counter restarted, or is gone"),
     (TWO, (LATER[0],), 1, "a GPU's counter restarted, or is gone"),
