@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,6 +32,7 @@
 #define HEAD_ROOM      (256 * 1024) /* bytes for everything but the steps */
 #define TEXT_MAX       (NODE_RECORD_MAX - HEAD_ROOM)
 #define RANKS_MAX      65536 /* most ranks that are listed, over all steps */
+#define CLOCK_SET_S    1     /* a clock that is set moves by more than this */
 
 static const char *const named_steps[] = {"batch", "extern", "interactive"};
 
@@ -368,6 +370,16 @@ static json_t *record_make(const char *node, const struct state_job *job, const 
 	return record;
 }
 
+/*
+ * Moves the job's begin by as much as the node's clock was set during the job: slurmctld's clock was not, and by it
+ * slurmdbd tells which of the job's runs this is.
+ */
+static void begin_move(const struct ending *ending, struct state_job *job)
+{
+	if (ending->start_s > 0 && fabs(ending->start_s - job->start_s) > CLOCK_SET_S)
+		job->start_s = ending->start_s;
+}
+
 int composer_put(const struct composer_target *to, int directory, struct state_job *job, const struct ending *ending,
                  struct error *error)
 {
@@ -380,6 +392,7 @@ int composer_put(const struct composer_target *to, int directory, struct state_j
 	unsigned failures = memory_failures();
 	int result;
 
+	begin_move(ending, job);
 	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
 	sources_choose(job, ending, &sources);
 	result = steps_read(directory, sources.has_window && !sources.is_powercap ? NULL : &share, &steps);

@@ -26,8 +26,11 @@ static bool is_apart(const char *name)
 	return state_name_job(name) && strchr(name, '.');
 }
 
-/* Samples that were taken at the job's begin. A sample at the end is useless without its counterpart. */
+/*
+ * When the job began, and the samples that were taken then. A sample at the end is useless without its counterpart.
+ */
 struct begun {
+	uint64_t at_ns; /* CLOCK_BOOTTIME, which cannot be set; 0: unknown */
 	bool energy;
 	bool meters;
 	bool gpus;
@@ -40,6 +43,9 @@ static void ending_take(int node, const struct begun *begun, struct ending *ret_
 	struct error error = {""};
 
 	*ret_ending = (struct ending){.end_s = clock_wall_s(), .has_throttle = true};
+	if (begun->at_ns > 0)
+		ret_ending->start_s =
+		        ret_ending->end_s - ((double)clock_ns(CLOCK_BOOTTIME) - (double)begun->at_ns) / 1e9;
 	throttle_read(&ret_ending->throttle);
 	ret_ending->has_sample = begun->energy && energy_sample(node, &ret_ending->sample, &error) == 0;
 	if (!ret_ending->has_sample)
@@ -51,10 +57,11 @@ static void ending_take(int node, const struct begun *begun, struct ending *ret_
 static int note_write(int directory, const struct ending *ending)
 {
 	unsigned failures = memory_failures();
-	json_auto_t *json = json_pack("{s:i, s:f, s:s, s:o, s:o*, s:o*}", "v", VERSION, "end_s", ending->end_s, "why",
-	                              ending->why, "throttle", throttle_to_json(&ending->throttle), "sample",
-	                              ending->has_sample ? energy_to_json(&ending->sample) : NULL, "meters",
-	                              meters_to_json_some(&ending->meters));
+	json_auto_t *json =
+	        json_pack("{s:i, s:f, s:f, s:s, s:o, s:o*, s:o*}", "v", VERSION, "end_s", ending->end_s, "start_s",
+	                  ending->start_s, "why", ending->why, "throttle", throttle_to_json(&ending->throttle),
+	                  "sample", ending->has_sample ? energy_to_json(&ending->sample) : NULL, "meters",
+	                  meters_to_json_some(&ending->meters));
 
 	if (!json || memory_failures() != failures)
 		return -ENOMEM;
@@ -146,8 +153,10 @@ static int note(const struct run_directory *run_directory, uint32_t job_id, int 
 	if (waiting >= WHOLE_MAX)
 		steps_drop(directory);
 	begun = (struct begun){.energy = !is_known || job->has_baseline};
-	if (is_known)
+	if (is_known) {
+		begun.at_ns = job->begun_ns;
 		begun_meters(job, &begun);
+	}
 	note_put(node, directory, job_id, &begun);
 	result = state_set_apart(node, job_id);
 	/* -ENOENT: a process that makes records has found the note already, and has removed the state */
@@ -183,6 +192,8 @@ static int note_parse(const json_t *json, struct ending *ret_ending)
 	    !number_get(json, "end_s", SECONDS_MAX, &ret_ending->end_s) ||
 	    !text_get(json, "why", ret_ending->why, sizeof(ret_ending->why), NULL))
 		return -EBADMSG;
+	if (!number_get(json, "start_s", SECONDS_MAX, &ret_ending->start_s))
+		ret_ending->start_s = 0;
 	ret_ending->has_throttle = throttle_from_json(json_object_get(json, "throttle"), &ret_ending->throttle) == 0;
 	ret_ending->has_sample = sample && energy_from_json(sample, &ret_ending->sample) == 0;
 	meters_from_json(json_object_get(json, "meters"), &ret_ending->meters);

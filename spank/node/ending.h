@@ -18,7 +18,8 @@
 
 /* The epilog's note. */
 struct ending {
-	double end_s; /* seconds since the epoch */
+	double end_s;   /* seconds since the epoch */
+	double start_s; /* when the job began, by the clock as it is at the end; 0: unknown */
 	bool has_sample;
 	char why[STATE_WHY_MAX]; /* reason if has_sample is false */
 	struct energy_snapshot sample;

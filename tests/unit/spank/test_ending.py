@@ -46,6 +46,20 @@ def test_the_record_is_of_the_end_whenever_it_is_made(tmp_path: Path) -> None:
     assert [one["energy"]["zones_uj"]["package"] for one in made] == [2_000_000, 1_000_000]
 
 
+@pytest.mark.parametrize("set_s", [-200, 200])
+def test_a_clock_that_is_set_during_the_job(tmp_path: Path, set_s: int) -> None:
+    """By slurmctld's clock the job took 60 s: slurmdbd's row of another length would be none of this run's."""
+    root, outbox = tmp_path / "run", tmp_path / "out"
+    begin(root, elsewhere=NO_POWERCAP, now_s=BEGUN_S)
+    state = root / "c1/7/job.json"
+    job = json.loads(state.read_text())
+    state.write_text(json.dumps(job | {"start_s": job["start_s"] + set_s}))
+    assert driver("end", root, 7, elsewhere=NO_POWERCAP, now_s=BEGUN_S + 60)["code"] == 1
+    assert driver("make", root, outbox, elsewhere=NO_POWERCAP, now_s=BEGUN_S + 70)["code"] == 0
+    made = record(outbox)
+    assert (made["start_s"], made["end_s"]) == (pytest.approx(BEGUN_S), BEGUN_S + 60)
+
+
 def test_an_epilog_that_was_killed_early_has_an_end_too(tmp_path: Path) -> None:
     """After its directory had been renamed, and before: without memory for more than an empty note."""
     root, outbox = tmp_path / "run", tmp_path / "out"
