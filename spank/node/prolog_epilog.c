@@ -48,6 +48,9 @@ static int read_environment(const struct site *site, struct state_job *ret_facts
 	/* a list that does not fit becomes "?": it names no device, so that none counts */
 	snprintf(ret_facts->gpu_list, sizeof(ret_facts->gpu_list), "%s",
 	         strlen(gpus) < sizeof(ret_facts->gpu_list) ? gpus : "?");
+	/* by gres/mps: slurmd's, since a user's variables come with a prefix */
+	if (gpus[0] && getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"))
+		strcpy(ret_facts->gpu_list, RECORD_GPUS_PARTS);
 	snprintf(ret_facts->cluster, sizeof(ret_facts->cluster), "%s", environment_text("SLURM_CLUSTER_NAME"));
 	return 0;
 }

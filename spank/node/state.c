@@ -232,7 +232,7 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 	job->alone |= facts->alone;
 	if (!job->sources[0])
 		memcpy(job->sources, facts->sources, sizeof(job->sources));
-	if (!job->gpu_list[0])
+	if (!job->gpu_list[0] || strcmp(facts->gpu_list, RECORD_GPUS_PARTS) == 0)
 		memcpy(job->gpu_list, facts->gpu_list, sizeof(job->gpu_list));
 	if (job->cores == 0)
 		job->cores = facts->cores;

@@ -56,7 +56,7 @@ struct state_job {
 	char words[OPTIONS_TEXT_MAX];     /* the job's own option as given, also "off"; "": the site's default holds */
 	struct policy_use policy;         /* the job's policy; asked "": none */
 	bool gpus;                        /* Slurm gave the job graphics processors of this node */
-	char gpu_list[RECORD_GPUS_LIST_MAX]; /* numbers of these, from slurmd */
+	char gpu_list[RECORD_GPUS_LIST_MAX]; /* numbers of these, from slurmd, or RECORD_GPUS_PARTS */
 	char sources[SITE_ENERGY_MAX];       /* sources of energy that the site names; "": all */
 	bool shared_cores;                   /* the prolog learnt that Slurm may share the job's cores */
 	bool alone;                          /* the prolog learnt that Slurm does not share them */

@@ -87,6 +87,7 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	 */
 	job.facts.user_bound = has_variable(spank, "SLURM_CPU_BIND_TYPE", value) && strcmp(value, "quiet") != 0 &&
 	                       strcmp(value, "verbose") != 0;
+	job.gpu_shards = has_variable(spank, "SLURM_SHARDS_ON_NODE", value);
 	read_words(spank, &job);
 	read_cores(spank, S_JOB_ALLOC_CORES, job.job_cores);
 	read_cores(spank, S_STEP_ALLOC_CORES, job.step_cores);

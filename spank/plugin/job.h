@@ -1,7 +1,8 @@
 /*
  * The facts that Slurm tells about this step, as plain numbers. Only the files of this directory know spank_t.
  *
- * Reads SPANK items. The step's environment is the user's: from there comes only whether the user asked for a binding.
+ * Reads SPANK items. The step's environment is the user's: from there comes only whether the user asked for a binding,
+ * and whether Slurm gave the job shards of GPUs, which no prolog is told.
  */
 #pragma once
 
@@ -23,6 +24,7 @@ struct job {
 	uint32_t gid;
 	uint32_t array_job;      /* id of the job array, 0: the job is in none */
 	uint32_t array_task;     /* index of the task in the job array */
+	bool gpu_shards;         /* Slurm gave the job parts of GPUs, by gres/shard */
 	struct plan_facts facts; /* kind of step, numbers of tasks and CPUs, and whether the user asked for a binding */
 	char job_cores[JOB_CORES_MAX];  /* cores of the job on this node, as abstract core indices: "0-3,8" */
 	int word_count;                 /* words of the step's command line; 0: a script's, or not known */

@@ -225,6 +225,8 @@ static void begin_job(const struct site *site, const struct step *step, struct e
 	if (facts->cores > 0)
 		print_cpus(cpus, facts->cpus);
 	count_usable(step, facts);
+	if (step->job.gpu_shards)
+		strcpy(facts->gpu_list, RECORD_GPUS_PARTS);
 	snprintf(facts->sources, sizeof(facts->sources), "%s", site->energy);
 	snprintf(facts->cluster, sizeof(facts->cluster), "%s", cluster ? cluster : "");
 	/* The site's default holds for the whole job, also if no prolog noted it. */

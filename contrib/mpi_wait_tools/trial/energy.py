@@ -84,7 +84,9 @@ class Node:
         environment = os.environ if environment is None else environment
         self.host = host
         self.helper = (shutil.which(HELPER) or find_installed(f"sbin/{HELPER}")) if _is_one_node(environment) else ""
-        self.gpus = _numbers(environment.get("SLURM_JOB_GPUS", ""))
+        # a shard is a part of a GPU, whose counter is of all who have parts of it
+        is_part = "SLURM_SHARDS_ON_NODE" in environment
+        self.gpus = set() if is_part else _numbers(environment.get("SLURM_JOB_GPUS", ""))
 
     def _ask(self, verb: str) -> dict[str, Any]:
         ran = self.host.run([*NO_ENVIRONMENT, self.helper, verb, "--"])

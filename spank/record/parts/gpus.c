@@ -125,6 +125,8 @@ static const char *why_of(const struct gpus_window *window, const struct tally *
 {
 	if (tally->counted == given && given > 0)
 		return "";
+	if (strcmp(window->list, RECORD_GPUS_PARTS) == 0)
+		return SPLIT;
 	if (given == 0)
 		return "Slurm's list of the job's GPUs is not one of numbers";
 	if (tally->why)

@@ -13,12 +13,13 @@
 
 #include "spank/energy/meters.h"
 
-#define RECORD_GPUS_LIST_MAX 256 /* bytes of a list of devices, "0-3,8", with its NUL */
-#define RECORD_GPUS_SHOWN    16  /* devices that a record lists */
+#define RECORD_GPUS_LIST_MAX 256     /* bytes of a list of devices, "0-3,8", with its NUL */
+#define RECORD_GPUS_PARTS    "parts" /* instead of a list: Slurm gave the job parts of devices (gres/mps, gres/shard) */
+#define RECORD_GPUS_SHOWN    16      /* devices that a record lists */
 
 /* Counters of one node at the job's begin and end there. */
 struct gpus_window {
-	const char *list; /* Slurm's numbers of the job's devices; "": none */
+	const char *list; /* Slurm's numbers of the job's devices, or RECORD_GPUS_PARTS; "": none */
 	const struct meters *from;
 	const struct meters *to;
 	uint32_t present; /* number of devices in the node */

@@ -114,6 +114,13 @@ def test_list_that_has_no_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert record["gpus"]["why"] == "Slurm's list of the job's GPUs is not one of numbers"
 
 
+def test_parts_of_gpus_are_others_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By gres/mps or gres/shard: the prolog and the step note them so (test_plugin.c)."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", "parts")
+    gpus = play(Machine(tmp_path, devices=2))["gpus"]
+    assert (gpus["given"], gpus["counted"], gpus["why"]) == (0, 0, "a GPU is split between jobs")
+
+
 def test_nodes_without_other_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Virtual machines have no powercap zones, and may have GPUs."""
     monkeypatch.setenv("SLURM_JOB_GPUS", "0-1")

@@ -550,6 +550,46 @@ static void remembers_the_job(void)
 	CHECK(!fake_host_getenv("MPI_WAIT_CONFIG"));
 }
 
+/* Returns true if the job's state has that text. */
+static bool state_says(const char *text)
+{
+	static char state[65536];
+	FILE *file = fopen("/run/mpi-wait/c1/7/job.json", "r");
+	size_t length = file ? fread(state, 1, sizeof(state) - 1, file) : 0;
+
+	if (file)
+		fclose(file);
+	state[length] = '\0';
+	return strstr(state, text);
+}
+
+/* Parts of a device are others' too. Shards are told to steps alone, and MPS's percentage is a user's there. */
+static void notes_parts_of_gpus(void)
+{
+	char *site_nap[] = {policies, "default=nap"};
+
+	for (int parts = 0; parts < 3; parts++) {
+		fake_host_reset(S_CTX_JOB_SCRIPT);
+		setenv("SLURM_JOB_ID", "7", 1);
+		setenv("SLURM_JOB_NODELIST", "c1", 1);
+		setenv("SLURM_JOB_GPUS", "0", 1);
+		if (parts == 1)
+			setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50", 1);
+		fake_host_load(plugin, NULL, 2, site_nap);
+		CHECK(fake_host_call("job_prolog", 2, site_nap) == 0);
+		unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+		CHECK(state_says(parts == 1 ? "\"gpu_list\":\"parts\"" : "\"gpu_list\":\"0\""));
+		fake_host_reset(S_CTX_REMOTE);
+		spank_setenv(NULL, parts == 2 ? "SLURM_SHARDS_ON_NODE" : "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "2", 1);
+		run_task(NULL, 2, site_nap);
+		CHECK(state_says(parts > 0 ? "\"gpu_list\":\"parts\"" : "\"gpu_list\":\"0\""));
+		fake_host_reset(S_CTX_JOB_SCRIPT);
+		fake_host_load(plugin, NULL, 2, site_nap);
+		CHECK(fake_host_call("job_epilog", 2, site_nap) == 0);
+		unsetenv("SLURM_JOB_GPUS");
+	}
+}
+
 static bool is_there(const char *name)
 {
 	char path[64];
@@ -785,6 +825,7 @@ int main(int argument_count, char **arguments)
 	respects_enforcement();
 	is_inert_on_a_bad_line();
 	remembers_the_job();
+	notes_parts_of_gpus();
 	notes_the_energy_of_off();
 	notes_who_is_missed();
 	promotes_at_submit();

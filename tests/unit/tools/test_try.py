@@ -292,14 +292,17 @@ def test_energy_is_of_the_counters_that_can_be_read(trial: Try, meters: list[lis
     assert f"Energy is {answer['energy_scope']}." in text_of(trial("--show", "--width", "120", rows=[]))
 
 
-@pytest.mark.parametrize(("row", "joules"), [
-    ([*GPUS[0], 1], 0), ([*GPUS[1], 0], 0), (GPUS[0], 0), (GPUS[1], 100),
-    ([*GPUS[1][:3], True, *GPUS[1][4:]], 0)])
-def test_a_gpu_is_the_jobs_by_either_order_of_slurms_list(trial: Try, row: list[Any], joules: float) -> None:
+@pytest.mark.parametrize(("row", "joules", "shards"), [
+    ([*GPUS[0], 1], 0, {}), ([*GPUS[1], 0], 0, {}), (GPUS[0], 0, {}), (GPUS[1], 100, {}),
+    ([*GPUS[1][:3], True, *GPUS[1][4:]], 0, {}), (GPUS[1], 0, {"SLURM_SHARDS_ON_NODE": "2"})])
+def test_a_gpu_is_the_jobs_by_either_order_of_slurms_list(
+    trial: Try, row: list[Any], joules: float, shards: dict[str, str]
+) -> None:
     """Which order it has, the bus's or the files', is not told: a GPU of another job is not counted."""
     trial.meters({"why": "", "meters": [row]}, {"source": "rapl", "gpus": True, "zones": []})
     trial.under("off", LONG)
-    done = trial("--rounds", "1", "--json", *PROGRAM, settings={"SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_GPUS": "1"})
+    settings = {"SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_GPUS": "1", **shards}
+    done = trial("--rounds", "1", "--json", *PROGRAM, settings=settings)
     assert (json.loads(done.stdout)["off"].get("energy") or 0) == joules
 
 
