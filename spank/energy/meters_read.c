@@ -77,7 +77,7 @@ static void rsmi_add_all(struct meters *meters)
 		struct meter meter = {.source = METER_RSMI,
 		                      .scope = METER_GPU,
 		                      .number = counters[i].number,
-		                      .place = counters[i].number,
+		                      .place = counters[i].index,
 		                      .is_split = counters[i].is_shared,
 		                      .energy_uj = counters[i].energy_uj,
 		                      .mark = clock_ns(CLOCK_BOOTTIME) / 1000};

@@ -132,6 +132,7 @@ static int devices_read(const struct rsmi *rsmi, struct rsmi_counter ret_counter
 		if (!devices[i].has_energy)
 			continue;
 		counter->number = position_of(devices, count, i);
+		counter->index = i;
 		counter->is_shared = is_shared(devices, count, i);
 		counter->energy_uj = devices[i].energy_uj;
 		name_read(rsmi, i, counter->name);

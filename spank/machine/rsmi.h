@@ -18,6 +18,7 @@
 
 struct rsmi_counter {
 	uint32_t number;          /* index of the device among AMD's, by the number of its render node */
+	uint32_t index;           /* place in the library's list, which is in the order of the bus */
 	bool is_shared;           /* the counter covers two devices, which are dies of one module */
 	char name[RSMI_NAME_MAX]; /* printable ASCII without quotes and backslashes */
 	uint64_t energy_uj;       /* energy since the driver was loaded */

@@ -211,15 +211,19 @@ def test_energy_of_amds_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         {"node": "c1", "number": 0, "name": "AMD Instinct A", "joules": 1.5}]
 
 
-def test_without_powercap_amds_are_the_energy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of their source; and a device of others is none of the job's."""
+@pytest.mark.parametrize("order", [1, -1])
+def test_without_powercap_amds_are_the_energy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: int) -> None:
+    """Of their source; and a device of others is none of the job's. Slurm may list them in the library's order."""
     monkeypatch.setenv("SLURM_JOB_GPUS", "1")
     machine = Machine(tmp_path, amds=2, powercap=False)
-    machine.show_amds(*AMDS)
+    machine.show_amds(*AMDS[::order])
     machine.begin()
-    machine.show_amds(*AMDS_LATER)
+    machine.show_amds(*AMDS_LATER[::order])
     machine.finish()
     energy = machine.merged()["energy"]
+    if order > 0:
+        assert energy is None
+        return
     assert (energy["scope"], energy["source"], energy["joules"]) == ("gpus", "rsmi", 30.5)
     assert energy["gpus"]["source"] == "rsmi" and energy["gpus"]["given"] == 1
 
