@@ -328,19 +328,23 @@ int energy_sample(int directory, struct energy_snapshot *ret_snapshot, struct er
 }
 
 /*
- * Adds a zone to the window: what it used from start to end. A zone that is missing at the start (NULL), or that counts
- * less than there, has one gap more.
+ * Adds a zone to the window: what it used from start to end. A zone that is missing at the start (NULL) began in the
+ * window, with a gap. A zone that counts less than at the start used nothing that is known: the start was not written,
+ * and the next sample that was written had a gap.
  */
 static void window_add(struct energy_window *window, const struct energy_zone *start, const struct energy_zone *end)
 {
 	struct energy_zone *zone = &window->zone[window->zone_count++];
 
 	*zone = *end;
-	if (start && start->used_uj <= end->used_uj && start->gaps <= end->gaps) {
+	if (!start) {
+		zone->gaps++;
+	} else if (start->used_uj <= end->used_uj && start->gaps <= end->gaps) {
 		zone->used_uj -= start->used_uj;
 		zone->gaps -= start->gaps;
 	} else {
-		zone->gaps++;
+		zone->used_uj = 0;
+		zone->gaps = 1;
 	}
 	window->mirrored += zone->kind == RAPL_PACKAGE && zone->problem == ENERGY_MIRRORED;
 	window->has[end->kind] = true;

@@ -218,6 +218,23 @@ def test_a_lock_that_is_never_let_go_leaves_no_gap(powercap: Path, tmp_path: Pat
     assert (energy["gaps"], energy["own_uj"]) == (0, 360_000_000)
 
 
+def test_a_gap_behind_a_begin_that_was_not_written(powercap: Path, tmp_path: Path) -> None:
+    """Another process had the lock at the job's begin, and no step ran for an hour: the file's sum at the end is less
+    than at the begin. What the node used before the job is not the job's."""
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    for seconds, energy_j in ((0, 1), (10, 500)):
+        set_energy(powercap, "intel-rapl:0", energy_j * 1_000_000)
+        driver("update", root, elsewhere=elsewhere, now_s=NOW_S + seconds)
+    set_energy(powercap, "intel-rapl:0", 510_000_000)
+    with (root / "c1/energy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S + 11)
+    set_energy(powercap, "intel-rapl:0", 900_000_000)
+    driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere, now_s=NOW_S + 3611)
+    energy = json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["energy"]
+    assert (energy["own_uj"], energy["gaps"]) == (0, 1)
+
+
 def test_a_sample_that_another_process_overtakes(powercap: Path, tmp_path: Path) -> None:
     """Its counters are older than those that the other one has written meanwhile: no counter has gone back."""
     root, elsewhere = tmp_path / "run", show_powercap(powercap)
