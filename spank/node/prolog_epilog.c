@@ -119,11 +119,12 @@ void node_job_prolog(const struct site *site, const char *words)
 	facts->restart_known = facts->restart_count != STATE_NONE;
 	if (!facts->restart_known)
 		facts->restart_count = 0;
-	facts->shared_cores = site->grant != SITE_GRANT_OFF && cores_are_shared();
 	facts->alone = !cores_are_shared() && getenv("SLURM_JOB_EXCLUSIVE") != NULL;
 	if (site->grant != SITE_GRANT_OFF)
 		note_namespace(&run_directory);
 	holds = decide(site, words, facts);
+	/* the lease asks, and the saving, which is no job's own there */
+	facts->shared_cores = (holds || site->grant != SITE_GRANT_OFF) && cores_are_shared();
 	/* A step may have a policy of its own, and learns only from this state that cores are shared. */
 	if (!holds && facts->shared_cores)
 		facts->words[0] = '\0';

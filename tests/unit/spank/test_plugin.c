@@ -583,11 +583,24 @@ static void notes_parts_of_gpus(void)
 		spank_setenv(NULL, parts == 2 ? "SLURM_SHARDS_ON_NODE" : "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "2", 1);
 		run_task(NULL, 2, site_nap);
 		CHECK(state_says(parts > 0 ? "\"gpu_list\":\"parts\"" : "\"gpu_list\":\"0\""));
-		fake_host_reset(S_CTX_JOB_SCRIPT);
-		fake_host_load(plugin, NULL, 2, site_nap);
-		CHECK(fake_host_call("job_epilog", 2, site_nap) == 0);
+		CHECK(system("rm -r /run/mpi-wait/c1/7") == 0);
 		unsetenv("SLURM_JOB_GPUS");
 	}
+}
+
+/* The record must not tell a saving on cores that another job has too, whether their clock may change or not. */
+static void notes_shared_cores(void)
+{
+	char *site_nap[] = {policies, "default=nap", "grant=off"};
+
+	fake_host_reset(S_CTX_JOB_SCRIPT);
+	setenv("SLURM_JOB_ID", "7", 1);
+	setenv("SLURM_JOB_OVERSUBSCRIBE", "YES", 1);
+	fake_host_load(plugin, NULL, 3, site_nap);
+	CHECK(fake_host_call("job_prolog", 3, site_nap) == 0);
+	CHECK(state_says("\"shared_cores\":true"));
+	CHECK(system("rm -r /run/mpi-wait/c1/7") == 0);
+	unsetenv("SLURM_JOB_OVERSUBSCRIBE");
 }
 
 static bool is_there(const char *name)
@@ -826,6 +839,7 @@ int main(int argument_count, char **arguments)
 	is_inert_on_a_bad_line();
 	remembers_the_job();
 	notes_parts_of_gpus();
+	notes_shared_cores();
 	notes_the_energy_of_off();
 	notes_who_is_missed();
 	promotes_at_submit();
