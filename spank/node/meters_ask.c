@@ -17,7 +17,9 @@
 
 #define ANSWER_MAX   (32 * 1024)
 #define ANSWER_MS    ((METERS_ALARM_S + 1) * 1000)
-#define LOCK_MS      1000
+#define LOCK_MS      3000
+#define KEPT_FILE    "meters"
+#define KEPT_MAX     (2 * ANSWER_MAX)
 #define ARGUMENT_MAX 64
 #define NANO_PER_MS  UINT64_C(1000000)
 
@@ -135,23 +137,63 @@ void meters_keep(int directory)
 		meters_ask(directory, &(struct meters_wanted){meter_source_name(METER_INTEL), true}, &meters);
 }
 
+/* Keeps an answer for those who asked before began_ns (CLOCK_BOOTTIME), when its reader was started. */
+static void answer_keep(int directory, const char *sources, uint64_t began_ns, const struct meters *meters)
+{
+	json_auto_t *json = json_pack("{s:I, s:s, s:o}", "began_ns", (json_int_t)began_ns, "sources", sources, "meters",
+	                              meters_to_json(meters));
+
+	if (json)
+		files_write_json(directory, KEPT_FILE, 0600, json, false);
+}
+
+/* Finds the kept answer, if it has those sources and its reader was started after asked_ns. */
+static bool answer_find(int directory, const char *sources, uint64_t asked_ns, struct meters *ret_meters)
+{
+	json_auto_t *json = NULL;
+	uint64_t began_ns;
+	const char *kept;
+
+	if (files_read_json(directory, KEPT_FILE, KEPT_MAX, &json) ||
+	    !integer_get(json, "began_ns", INT64_MAX, &began_ns) || began_ns <= asked_ns)
+		return false;
+	kept = json_string_value(json_object_get(json, "sources"));
+	return kept && strcmp(kept, sources) == 0 && meters_from_json(json_object_get(json, "meters"), ret_meters) == 0;
+}
+
+/* Asks the reader under the lock, and keeps its answer. Returns as `ask`. */
+static const char *ask_locked(int directory, int lock, char *sources, struct meters *ret_meters)
+{
+	uint64_t began_ns = clock_ns(CLOCK_BOOTTIME);
+	const char *why = ask(lock, sources, ret_meters);
+
+	if (why)
+		return why; /* a reader that hangs shares the lock and keeps it: unlocking would take it from the reader
+		             */
+	intel_mark(directory, ret_meters);
+	answer_keep(directory, sources, began_ns, ret_meters);
+	files_unlock(lock);
+	return NULL;
+}
+
 void meters_ask(int directory, const struct meters_wanted *wanted, struct meters *ret_meters)
 {
+	uint64_t asked_ns = clock_ns(CLOCK_BOOTTIME);
 	char argument[ARGUMENT_MAX];
 	cleanup_close int lock = -1;
-	const char *why;
+	const char *why = NULL;
+	bool has_lock;
 
 	memset(ret_meters, 0, sizeof(*ret_meters));
 	if (!sources_choose(wanted, argument))
 		return;
 	lock = openat(directory, "meters.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	why = lock < 0 || files_lock(lock, LOCK_MS) ? "another reader of the meters hangs"
-	                                            : ask(lock, argument, ret_meters);
-	/* a reader that hangs shares this lock and must keep it: unlocking here would take it from the reader too */
-	if (!why) {
-		intel_mark(directory, ret_meters);
+	has_lock = lock >= 0 && files_lock(lock, LOCK_MS) == 0;
+	if (!answer_find(directory, argument, asked_ns, ret_meters))
+		why = has_lock ? ask_locked(directory, lock, argument, ret_meters)
+		               : "another reader of the meters hangs";
+	else if (has_lock)
 		files_unlock(lock);
-	} else {
+	if (why)
 		snprintf(ret_meters->why, sizeof(ret_meters->why), "%s", why);
-	}
 }

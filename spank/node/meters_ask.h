@@ -4,6 +4,9 @@
  *
  * The process is mpi-wait-node. It starts with an empty environment but for PATH, so that the loader takes a driver's
  * library from the system's directories.
+ *
+ * A driver takes its time, and many jobs may begin or end at once, each with a GPU. So each answer is kept in
+ * <directory>/meters, and serves all who asked before it was begun: however many ask, two readings are enough.
  */
 #pragma once
 
@@ -19,7 +22,7 @@ struct meters_wanted {
 
 /*
  * Reads the wanted meters by a process that holds the lock <directory>/meters.lock: if a driver hangs, only one process
- * of the node hangs with it. Waits up to 1 s for the lock and 4 s for the answer. Without an answer, ret_meters->count
+ * of the node hangs with it. Waits up to 3 s for the lock and 4 s for the answer. Without an answer, ret_meters->count
  * is 0 and ret_meters->why says why. No process is started if the node has none of the wanted sources, which is found
  * out without asking a driver.
  */
@@ -27,6 +30,6 @@ void meters_ask(int directory, const struct meters_wanted *wanted, struct meters
 
 /*
  * Reads those counters of GPUs that must be read every few minutes, if that is due (upkeep.h): they were read at a
- * job's begin and in time since then. Returns after 5 s at most.
+ * job's begin and in time since then. Returns after 7 s at most.
  */
 void meters_keep(int directory);

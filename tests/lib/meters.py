@@ -65,9 +65,10 @@ class Machine:
         words = [self.home / "run", 7, 4, 4, "test", "c1", "nap", 0, *prolog]
         assert driver("begin", *words, elsewhere=self.elsewhere, now_s=self.now_s)["code"] == 0
 
-    def finish(self) -> dict[str, Any]:
-        """Returns the node's record."""
-        driver("finish", self.home / "run", 7, self.home / "out", "", elsewhere=self.elsewhere, now_s=self.now_s)
+    def finish(self, meanwhile: str = "") -> dict[str, Any]:
+        """Returns the node's record. meanwhile: a shell command that runs in the first pause."""
+        driver("finish", self.home / "run", 7, self.home / "out", "", elsewhere=self.elsewhere, now_s=self.now_s,
+               meanwhile=meanwhile)
         return json.loads((self.home / "out/test-7-0.c1.json").read_text())
 
     def board(self, **files: str) -> None:

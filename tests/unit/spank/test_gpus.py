@@ -165,6 +165,33 @@ def test_one_reader_hangs_at_most(machine: Machine) -> None:
     assert not (machine.home / "seen").exists()
 
 
+@pytest.mark.parametrize(("began_ns", "sources", "counted"), [
+    (500_000, "energy=nvml", 1), (-1, "energy=nvml", 0), (500_000, "energy=rsmi", 0), (500_000, None, 0)])
+def test_an_answer_serves_those_who_asked_before_it_was_begun(
+    machine: Machine, began_ns: int, sources: str | None, counted: int
+) -> None:
+    """Eight jobs with a GPU each may begin at once: they need not wait for eight readings, one behind the other."""
+    machine.now_s = NOW_S
+    machine.show(*TWO)
+    machine.begin()
+    kept = json.loads((machine.home / "run/c1/meters").read_text())
+    assert kept["sources"] == "energy=nvml" and len(kept["meters"]["meters"]) == 2
+    for meter in kept["meters"]["meters"]:
+        meter[5:7] = [meter[5] + 250_500_000, meter[6] + 10_000_000]
+    machine.now_s = NOW_S + 10
+    kept["began_ns"] += 10_000_000_000 + began_ns
+    (machine.home / "kept").write_text(json.dumps(kept | {"sources": sources}))
+    with (machine.home / "run/c1/meters.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        gpus = machine.finish(meanwhile=f"cp {machine.home}/kept {machine.home}/run/c1/meters")["gpus"]
+    assert (gpus["counted"], gpus["uj"]) == (2 * counted, 501_000_000 * counted)
+    assert len((machine.home / "readings").read_text()) == 1
+
+
+def test_no_answer_serves_twice(machine: Machine) -> None:
+    assert play(machine)["gpus"]["counted"] == 2 and len((machine.home / "readings").read_text()) == 2
+
+
 @pytest.mark.parametrize("answer", [
     "", "{}", "x" * 40000, '{"why": "", "meters": [["nvml", "gpu", -1, false, "x", 1]]}',
     '{"why": "", "meters": [["other", "gpu", 0, false, "x", 1]]}'])
