@@ -167,22 +167,29 @@ static bool is_one_core(const struct allotment *allotment, const struct portion 
 	return true;
 }
 
+/* Returns the task that owns the domain, or a negative value: plan_owners gives all CPUs of a domain the same owner. */
+static int32_t portion_owner(const struct allotment *allotment, const struct portion *portion)
+{
+	return allotment->cpu[hwloc_bitmap_first(portion->cpus)].owner;
+}
+
 /*
- * Returns why a domain is not granted to the task, or NULL if it may be. Who else runs on the domain's CPUs is checked
- * for each request (call_lower in grant.c).
+ * Returns why a domain is not granted to its owner, or NULL if it may be. Who else runs on the domain's CPUs is checked
+ * for each request (call_lower in grant.c). *ret_limited: something holds the domain's clock below the hardware's most.
  */
-static const char *refusal_of(const struct allotment *allotment, const struct portion *portion, int32_t task,
-                              struct domain_use *ret_use)
+static const char *refusal_of(const struct allotment *allotment, const struct portion *portion,
+                              struct domain_use *ret_use, bool *ret_limited)
 {
 	const struct allotment_rules *rules = allotment->rules;
 	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, portion->loan.policy);
-	const char *why = portion->why[0] ? portion->why : owner_why(task);
+	const char *why = portion->why[0] ? portion->why : owner_why(portion_owner(allotment, portion));
 	struct domain domain;
 
 	if (why)
 		return why;
 	if (directory < 0 || !domain_read(directory, &domain))
 		return "cpufreq files make no sense";
+	*ret_limited |= domain.max_khz < domain.info_max_khz;
 	why = domain_decide(&domain, &rules->domain, ret_use);
 	if (why)
 		return why;
@@ -202,25 +209,43 @@ static void portion_refuse(struct portion *portion, const char *why, struct erro
 	loan_end(&portion->loan, error);
 }
 
-/* Grants a domain to its task, or gives it back. plan_owners gives all CPUs of a domain the same owner. */
-static void portion_grant(struct allotment *allotment, struct portion *portion, struct error *error)
+/*
+ * Reads all domains and notes why some are refused. Returns true if a cooling device is active: only a domain below the
+ * hardware's most may show that. After each domain was read once, one look at the cooling devices does for all:
+ * loan_change refuses a value that has changed since.
+ */
+static bool portions_judge(struct allotment *allotment)
+{
+	bool is_limited = false;
+
+	for (size_t i = 0; i < allotment->portion_count; i++) {
+		struct portion *portion = &allotment->portion[i];
+		const char *refusal = refusal_of(allotment, portion, &portion->use, &is_limited);
+
+		if (refusal && !portion->why[0])
+			snprintf(portion->why, sizeof(portion->why), "%s", refusal);
+	}
+	return is_limited && cpufreq_is_cooled(CPUFREQ_SYSFS);
+}
+
+/* Grants a domain to its owner, or gives it back. */
+static void portion_grant(struct allotment *allotment, struct portion *portion, bool is_cooled, struct error *error)
 {
 	const struct allotment_rules *rules = allotment->rules;
 	const struct cpufreq_owner user = {.uid = rules->uid, .gid = rules->gid, .mode = 0644};
-	int32_t task = allotment->cpu[hwloc_bitmap_first(portion->cpus)].owner;
-	struct domain_use use;
-	const char *refusal = refusal_of(allotment, portion, task, &use);
+	const char *refusal = portion->why[0] ? portion->why : NULL;
 	int rc = 0;
 
 	if (!refusal) {
-		rc = loan_change(&portion->loan, &use, rules->domain.grant == SITE_GRANT_FILE ? &user : NULL, error);
+		rc = loan_change(&portion->loan, &portion->use, rules->domain.grant == SITE_GRANT_FILE ? &user : NULL,
+		                 is_cooled, error);
 		if (rc < 0)
 			refusal = portion->loan.hold.changes ? "the kernel refused" : reason_of(rc);
 	}
 	if (refusal)
 		portion_refuse(portion, refusal, error);
 	else
-		portion->task = task;
+		portion->task = portion_owner(allotment, portion);
 }
 
 /* Returns why a CPU is not granted; "": it is. */
@@ -256,6 +281,7 @@ static void core_count(struct allotment *allotment, int32_t core)
 
 int allotment_grant(struct allotment *allotment, struct error *error)
 {
+	bool is_cooled = false;
 	int rc = 0;
 
 	if (!allotment->none && allotment->is_doubtful)
@@ -267,12 +293,13 @@ int allotment_grant(struct allotment *allotment, struct error *error)
 	if (!allotment->none) {
 		rc = plan_owners(allotment->cpu, allotment->cpu_count);
 		neighbours_meet(allotment->neighbours, allotment->step_cpus);
+		is_cooled = rc == 0 && portions_judge(allotment);
 	}
 	for (size_t i = 0; i < allotment->portion_count; i++)
 		if (allotment->none || rc < 0)
 			portion_refuse(&allotment->portion[i], "", error);
 		else
-			portion_grant(allotment, &allotment->portion[i], error);
+			portion_grant(allotment, &allotment->portion[i], is_cooled, error);
 	if (rc < 0)
 		return error_set(error, rc, "no grant: no memory");
 	for (uint32_t core = 0; core < allotment->core_count; core++)

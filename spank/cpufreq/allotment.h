@@ -36,6 +36,7 @@ struct portion {
 	struct loan loan;         /* hold.change.use has the frequencies that were granted */
 	int32_t task;             /* local number of the task that has the grant; -1: not granted */
 	char why[DOMAIN_WHY_MAX]; /* why it is not granted, in a few words for the record */
+	struct domain_use use;    /* the frequencies, if why is "" */
 	bool is_over;             /* the domain was given back, or lost to another step */
 	bool is_low;              /* the domain has the low frequency */
 	uint64_t since_ns;        /* when is_low last changed */

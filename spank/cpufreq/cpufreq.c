@@ -155,7 +155,7 @@ static bool is_cooling(int devices, const char *name)
 	return cpufreq_read_text(devices, path, text) == 0 && strcmp(text, "0") != 0;
 }
 
-static bool any_cooling(const char *sysfs)
+bool cpufreq_is_cooled(const char *sysfs)
 {
 	cleanup_closedir DIR *entries = NULL;
 	const struct dirent *entry;
@@ -169,7 +169,7 @@ static bool any_cooling(const char *sysfs)
 	return false;
 }
 
-bool cpufreq_is_capped(const char *sysfs, int policy_directory)
+bool cpufreq_is_capped(int policy_directory, bool is_cooled)
 {
 	uint32_t now, most, firmware;
 
@@ -178,5 +178,5 @@ bool cpufreq_is_capped(const char *sysfs, int policy_directory)
 		return false;
 	if (cpufreq_read_khz(policy_directory, "bios_limit", &firmware) == 0 && firmware < most && now >= firmware)
 		return true;
-	return any_cooling(sysfs);
+	return is_cooled;
 }

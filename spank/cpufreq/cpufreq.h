@@ -52,9 +52,13 @@ int cpufreq_read_khz(int policy_directory, const char *name, uint32_t *ret_khz);
 int cpufreq_get_owner(int descriptor, struct cpufreq_owner *ret_owner);
 int cpufreq_set_owner(int descriptor, const struct cpufreq_owner *owner);
 
+/* Returns true if a cooling device of the processors is active. Reads all of them: a node may have one for each CPU. */
+bool cpufreq_is_cooled(const char *sysfs);
+
 /*
  * Returns true if a momentary cap holds the policy's clock down: firmware (bios_limit below cpuinfo_max_freq) or an
  * active cooling device. scaling_max_freq then shows the cap, and the setting beneath it cannot be read. So a value
- * that is read now must not be restored later.
+ * that is read now must not be restored later. is_cooled: what cpufreq_is_cooled returned after the value was first
+ * read.
  */
-bool cpufreq_is_capped(const char *sysfs, int policy_directory);
+bool cpufreq_is_capped(int policy_directory, bool is_cooled);

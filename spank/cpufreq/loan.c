@@ -66,7 +66,7 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
 }
 
 /* Opens scaling_max_freq, and notes in `change` what is found. Returns its descriptor or -errno. */
-static int value_open(uint32_t policy, struct domain_change *change, struct error *error)
+static int value_open(uint32_t policy, struct domain_change *change, bool is_cooled, struct error *error)
 {
 	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
 	cleanup_close int value = directory < 0 ? directory : cpufreq_open_max(directory, O_RDWR);
@@ -82,7 +82,7 @@ static int value_open(uint32_t policy, struct domain_change *change, struct erro
 		result = cpufreq_read_text(directory, "scaling_governor", change->governor);
 	if (result)
 		return error_set(error, result, "%s", strerror(-result));
-	if (cpufreq_is_capped(CPUFREQ_SYSFS, directory))
+	if (cpufreq_is_capped(directory, is_cooled))
 		return error_set(error, -EAGAIN, "a cap holds the clock down, so the setting cannot be read");
 	if (!cpufreq_khz_parse(found, &khz) || khz != change->use.high_khz)
 		return error_set(error, -EAGAIN, "the value has changed since it was read");
@@ -90,9 +90,9 @@ static int value_open(uint32_t policy, struct domain_change *change, struct erro
 }
 
 /* Opens scaling_max_freq and notes the change in the domain's file. The caller holds the domain's lock. */
-static int note_locked(struct loan *loan, struct domain_hold *hold, struct error *error)
+static int note_locked(struct loan *loan, struct domain_hold *hold, bool is_cooled, struct error *error)
 {
-	cleanup_close int value = value_open(loan->policy, &hold->change, error);
+	cleanup_close int value = value_open(loan->policy, &hold->change, is_cooled, error);
 	int result = value < 0 ? value : domain_file_write(loan->file, hold, loan->text);
 
 	point_pass("noted");
@@ -125,7 +125,8 @@ static int owner_set(const struct loan *loan, const struct cpufreq_owner *user)
 	return result;
 }
 
-int loan_change(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, struct error *error)
+int loan_change(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, bool is_cooled,
+                struct error *error)
 {
 	struct domain_hold hold = loan->hold;
 	struct error why = {""};
@@ -135,7 +136,7 @@ int loan_change(struct loan *loan, const struct domain_use *use, const struct cp
 	hold.changes = true;
 	hold.change = (struct domain_change){.use = *use, .gives = user != NULL, .user = user ? user->uid : 0};
 	if (!result) {
-		result = note_locked(loan, &hold, &why);
+		result = note_locked(loan, &hold, is_cooled, &why);
 		noted = !result;
 		if (noted && user)
 			result = owner_set(loan, user);

@@ -30,11 +30,12 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
 
 /*
  * Notes in the domain's file, durably, what is found and what will be written. Then gives scaling_max_freq to `user`;
- * NULL: the owner stays. Returns 0, -ESTALE (another step has the domain) or -EAGAIN (the value has changed since `use`
- * was decided, or a cap hides it). Any other -errno is the kernel's: if hold.changes is set, the change is noted, and
- * error has no message.
+ * NULL: the owner stays. is_cooled: what cpufreq_is_cooled returned after `use` was decided. Returns 0, -ESTALE
+ * (another step has the domain) or -EAGAIN (the value has changed since `use` was decided, or a cap hides it). Any
+ * other -errno is the kernel's: if hold.changes is set, the change is noted, and error has no message.
  */
-int loan_change(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, struct error *error);
+int loan_change(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, bool is_cooled,
+                struct error *error);
 
 /*
  * Writes a frequency between low_khz and high_khz, by five system calls. Returns 0, -ESTALE (another step has the

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,10 +50,13 @@ def reachable() -> Iterator[Path]:
 class Step:
     """A step of two tasks on cores 0 and 1, until its with-statement ends."""
 
-    def __init__(self, node: Node, *arguments: str, job: int = 7, contained: bool = False) -> None:
+    def __init__(
+        self, node: Node, *arguments: str, job: int = 7, contained: bool = False, under: Sequence[object] = ()
+    ) -> None:
+        """under: a command that runs the host."""
         self.node, self.job = node, job
         more = ["CONTAINED=1"] if contained else []
-        words = node.command("env", "SLURM_CLUSTER_NAME=test", *more, HOST, PLUGIN, job, 2, "pstate", POLICIES,
+        words = node.command("env", "SLURM_CLUSTER_NAME=test", *more, *under, HOST, PLUGIN, job, 2, "pstate", POLICIES,
                              *arguments)
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True, env=ENVIRONMENT)
@@ -112,6 +115,31 @@ def test_a_task_lowers_its_own_core_and_puts_it_back(node: Node) -> None:
         grant = step.grant()
     assert (grant["mode"], grant["cores"], grant["refused"], grant["transitions"]) == ("lease", 2, {}, 2)
     assert isinstance(grant["low_us"], int) and grant["low_us"] > 0
+
+
+def test_cooling_devices_are_read_once_however_many_cores_are_limited(node: Node, reachable: Path) -> None:
+    """A node has such a device for each CPU. Without a limit nothing can hide a setting, and none is read."""
+    trace = reachable / "trace"
+    for limited in (0, 2):
+        for policy in range(limited):
+            node.write(policy, MAX, 2_400_000)
+        with Step(node, under=("strace", "-f", "-qq", "-e", "trace=openat", "-o", trace)) as step:
+            assert step.ask("0 low 0") == (DONE, 1) and step.ask("1 low 1") == (DONE, 1)
+            step.exit()
+        assert trace.read_text().count('"/sys/devices/virtual/thermal"') == min(limited, 1)
+
+
+def test_an_active_cooling_device_hides_what_is_set_on_limited_cores(node: Node) -> None:
+    device = "/sys/devices/virtual/thermal/cooling_device0"
+    script = (f"mount -t tmpfs tmpfs /sys/devices/virtual && mkdir -p {device} && echo Processor >{device}/type"
+              f" && echo 2 >{device}/cur_state")
+    assert node.run("sh", "-c", script).returncode == 0
+    node.write(0, MAX, 2_400_000)
+    with Step(node) as step:
+        assert step.tell("0 low 0") == "over" and step.ask("1 low 1") == (DONE, 1)
+        step.exit()
+        assert step.grant()["refused"] == {"a cap holds the clock down now": 1}
+    assert node.read(0, MAX) == "2400000"
 
 
 def test_the_core_of_another_task_is_not_its_own(node: Node) -> None:

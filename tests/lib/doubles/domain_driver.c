@@ -55,7 +55,7 @@ static int do_change(struct loan *loan, char *words[], struct error *error)
 	use = (struct domain_use){(uint32_t)atol(words[2]), (uint32_t)atol(words[3])};
 	if (words[4] && sscanf(words[4], "to=%u:%u:%o", &owner.uid, &owner.gid, &owner.mode) == 3)
 		user = &owner;
-	return loan_change(loan, &use, user, error);
+	return loan_change(loan, &use, user, cpufreq_is_cooled(CPUFREQ_SYSFS), error);
 }
 
 static int do_take(uint32_t policy, struct error *error)

@@ -120,27 +120,32 @@ static void test_paths(const char *sysfs)
 	close(cpus);
 }
 
+static bool is_capped(const char *sysfs, int directory)
+{
+	return cpufreq_is_capped(directory, cpufreq_is_cooled(sysfs));
+}
+
 static void test_caps(const char *sysfs)
 {
 	int directory = cpufreq_open_policy(sysfs, 0);
 
 	/* below the hardware's maximum without a reason: somebody's setting */
-	CHECK(!cpufreq_is_capped(sysfs, directory));
+	CHECK(!is_capped(sysfs, directory));
 	put(at("sys/devices/virtual/thermal/cooling_device0/type"), "Processor\n");
 	put(at("sys/devices/virtual/thermal/cooling_device0/cur_state"), "0\n");
-	CHECK(!cpufreq_is_capped(sysfs, directory));
+	CHECK(!is_capped(sysfs, directory));
 	put(at("sys/devices/virtual/thermal/cooling_device0/cur_state"), "2\n");
-	CHECK(cpufreq_is_capped(sysfs, directory));
+	CHECK(is_capped(sysfs, directory));
 	put(at("sys/devices/virtual/thermal/cooling_device0/type"), "Fan\n");
-	CHECK(!cpufreq_is_capped(sysfs, directory));
+	CHECK(!is_capped(sysfs, directory));
 	put(at("sys/devices/system/cpu/cpufreq/policy0/bios_limit"), "2400000\n");
-	CHECK(!cpufreq_is_capped(sysfs, directory));
+	CHECK(!is_capped(sysfs, directory));
 	put(at("sys/devices/system/cpu/cpufreq/policy0/bios_limit"), "2000000\n");
-	CHECK(cpufreq_is_capped(sysfs, directory));
+	CHECK(is_capped(sysfs, directory));
 	put(at("sys/devices/system/cpu/cpufreq/policy0/bios_limit"), "1800000\n");
-	CHECK(cpufreq_is_capped(sysfs, directory));
+	CHECK(is_capped(sysfs, directory));
 	put(at("sys/devices/system/cpu/cpufreq/policy0/bios_limit"), "2200000\n");
-	CHECK(!cpufreq_is_capped(sysfs, directory)); /* 2000000 is below it: a setting */
+	CHECK(!is_capped(sysfs, directory)); /* 2000000 is below it: a setting */
 	close(directory);
 }
 
