@@ -37,6 +37,7 @@ static bool option_was_given;   /* also true for an empty text, which is an unse
 static int site_argument_count; /* number of words in plugstack.conf: the option's callback is not told them */
 static char **site_arguments;
 static struct site site;          /* the site's arguments, valid after read_site */
+static unsigned line_count;       /* lines of plugstack.conf that name the plugin, 0 in prolog and epilog */
 static struct step *current_step; /* the step, in slurmstepd and copied into each task; NULL: no policy here */
 
 static void log_to_slurm(enum log_level level, const char *line)
@@ -61,6 +62,18 @@ static bool read_site(int argument_count, char **arguments)
 		return true;
 	log_error("%s; the plugin does nothing; spank-mpi-wait(8) has the arguments", error.text);
 	return false;
+}
+
+/*
+ * Returns true if the callback, which has been called *calls times before, is called for the first line of
+ * plugstack.conf that names the plugin. Slurm calls a callback for each such line in turn, but loads the object, and
+ * with it what is kept here, once. Further lines have no effect.
+ */
+static bool is_first_line(unsigned *calls)
+{
+	unsigned before = (*calls)++;
+
+	return line_count ? before % line_count == 0 : before == 0;
 }
 
 /*
@@ -90,6 +103,12 @@ static struct spank_option option = {
 
 int slurm_spank_init(spank_t spank, int argument_count, char **arguments)
 {
+	if (++line_count > 1) {
+		log_set_sink(log_to_slurm);
+		if (spank_context() == S_CTX_REMOTE)
+			log_error("%u lines of plugstack.conf name the plugin; the first one counts", line_count);
+		return ESPANK_SUCCESS;
+	}
 	site_argument_count = argument_count;
 	site_arguments = arguments;
 	client_forget_outer_job();
@@ -99,6 +118,10 @@ int slurm_spank_init(spank_t spank, int argument_count, char **arguments)
 
 int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **arguments)
 {
+	static unsigned calls;
+
+	if (!is_first_line(&calls))
+		return ESPANK_SUCCESS;
 	switch (spank_context()) {
 	case S_CTX_LOCAL:
 	case S_CTX_ALLOCATOR:
@@ -120,19 +143,28 @@ int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **argument
 
 int slurm_spank_task_post_fork(spank_t spank, int argument_count, char **arguments)
 {
-	step_bind_task(current_step, spank);
+	static unsigned calls;
+
+	if (is_first_line(&calls))
+		step_bind_task(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 
 int slurm_spank_task_exit(spank_t spank, int argument_count, char **arguments)
 {
-	step_end_task(current_step, spank);
+	static unsigned calls;
+
+	if (is_first_line(&calls))
+		step_end_task(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 
 int slurm_spank_task_init(spank_t spank, int argument_count, char **arguments)
 {
-	step_inject_task(current_step, spank);
+	static unsigned calls;
+
+	if (is_first_line(&calls))
+		step_inject_task(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 
@@ -153,13 +185,19 @@ static const char *job_words(spank_t spank)
 
 int slurm_spank_job_prolog(spank_t spank, int argument_count, char **arguments)
 {
-	if (read_site(argument_count, arguments))
+	static unsigned calls;
+
+	if (is_first_line(&calls) && read_site(argument_count, arguments))
 		node_job_prolog(&site, job_words(spank));
 	return ESPANK_SUCCESS;
 }
 
 int slurm_spank_job_epilog(spank_t spank, int argument_count, char **arguments)
 {
+	static unsigned calls;
+
+	if (!is_first_line(&calls))
+		return ESPANK_SUCCESS;
 	/* The site's arguments do not matter here: grants made under older arguments are undone too. */
 	log_set_sink(log_to_slurm);
 	node_job_revoke();

@@ -68,10 +68,9 @@ def _lines(stack: Plugstack) -> list[Finding]:
     found = [_problem(place, what) for place, what in stack.problems]
     if len(stack.lines) > 1:
         places = ", ".join(safe(one.place, 200) for one in stack.lines[:4])
-        found.append(
-            fail("plugstack line", f"there are {len(stack.lines)}: {places}", "Slurm loads the plugin twice",
-                 "leave one of them")
-        )
+        same = len({one.path for one in stack.lines}) == 1
+        means = "only the first one counts" if same else "Slurm loads the plugin twice"
+        found.append(fail("plugstack line", f"there are {len(stack.lines)}: {places}", means, "leave one of them"))
     if line.kind == "required":
         found.append(
             warn(

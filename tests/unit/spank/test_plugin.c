@@ -115,6 +115,70 @@ static void tells_openmp(void)
 	CHECK(variable_is("GOMP_SPINCOUNT", NULL) && config_says("profile=1"));
 }
 
+static unsigned threads_now(void)
+{
+	DIR *directory = opendir("/proc/self/task");
+	const struct dirent *entry;
+	unsigned count = 0;
+
+	while (directory && (entry = readdir(directory)))
+		count += entry->d_name[0] != '.';
+	if (directory)
+		closedir(directory);
+	return count;
+}
+
+/* A thread that was joined may be there for a moment yet. */
+static bool has_threads(unsigned count)
+{
+	for (int i = 0; i < 10000 && threads_now() != count; i++)
+		usleep(1000);
+	return threads_now() == count;
+}
+
+/* As Slurm does if two lines of plugstack.conf name the plugin. */
+static void call_twice(const char *hook, char **first, char **second)
+{
+	CHECK(fake_host_call(hook, 2, first) == 0);
+	CHECK(fake_host_call(hook, 2, second) == 0);
+}
+
+/* What the second line would begin nobody ends, and its epilog would make another record of the job. */
+static void heeds_the_first_of_two_lines(void)
+{
+	char *nap[] = {policies, "default=nap"}, *off[] = {policies, "default=off"};
+	char config[4096];
+
+	setenv("SLURM_JOB_ID", "9", 1);
+	CHECK(has_threads(1));
+	for (int second_is_off = 0; second_is_off < 2; second_is_off++) {
+		char **second = second_is_off ? off : nap;
+
+		fake_host_reset(S_CTX_REMOTE);
+		fake_host.job_id = 9;
+		fake_host_load(plugin, NULL, 2, nap);
+		CHECK(fake_host_call("init", 2, second) == 0);
+		CHECK_CONTAINS(fake_host.log, "2 lines of plugstack.conf name the plugin; the first one counts");
+		fake_host.log[0] = '\0';
+		call_twice("init_post_opt", nap, second);
+		CHECK(has_threads(2)); /* the sampler */
+		call_twice("task_post_fork", nap, second);
+		CHECK(fake_host_call("task_init", 2, nap) == 0 && config_says(";segment="));
+		snprintf(config, sizeof(config), "%s", fake_host_getenv("MPI_WAIT_CONFIG"));
+		CHECK(fake_host_call("task_init", 2, second) == 0 && config_says(config));
+		call_twice("task_exit", nap, second);
+		call_twice("exit", nap, second);
+		CHECK(has_threads(1) && fake_host.log[0] == '\0');
+		fake_host_reset(S_CTX_JOB_SCRIPT);
+		fake_host_load(plugin, NULL, 2, nap);
+		fake_host_call("init", 2, second);
+		call_twice("job_epilog", nap, second);
+		CHECK(access("/run/mpi-wait/c1/9", F_OK) < 0 && access("/run/mpi-wait/c1/9.3", F_OK) < 0);
+	}
+	CHECK(access("/run/mpi-wait/c1/9.2", F_OK) == 0);
+	setenv("SLURM_JOB_ID", "7", 1);
+}
+
 /* In a step inside of a step: what the outer one was told is not the user's, until he changes it. */
 static void tells_openmp_anew(void)
 {
@@ -846,5 +910,6 @@ int main(int argument_count, char **arguments)
 	weighs_the_outer_job_s_option();
 	refuses_an_empty_value();
 	says_that_it_is_switched_off();
+	heeds_the_first_of_two_lines();
 	return CHECK_RESULT;
 }
