@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -30,9 +31,19 @@ static bool path_find(const char *command, const char *search, char path[PATH_MA
 	return false;
 }
 
+/* Returns true if the kernel gives no program on that file system the rights of its file. */
+static bool is_on_nosuid(const char *path)
+{
+	struct statvfs mounted;
+
+	return statvfs(path, &mounted) == 0 && mounted.f_flag & ST_NOSUID;
+}
+
 /* Returns true if the loader would run the program in secure mode, in which it ignores LD_PRELOAD. */
 static bool is_privileged(const char *path, const struct stat *status)
 {
+	if (is_on_nosuid(path))
+		return false;
 	if (status->st_mode & S_ISUID && status->st_uid != geteuid())
 		return true;
 	if (status->st_mode & S_ISGID && status->st_mode & S_IXGRP && status->st_gid != getegid())
