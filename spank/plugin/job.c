@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "spank/base/run_directory.h"
+#include "spank/policy/wrappers.h"
 
 #define VALUE_MAX 256
 
@@ -81,14 +82,15 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	job.facts.kind = kind_of(job.step_id);
 	job.facts.local_tasks = job_number(spank, S_JOB_LOCAL_TASK_COUNT);
 	job.facts.cpus_per_task = job_number(spank, S_STEP_CPUS_PER_TASK);
+	read_words(spank, &job);
 	/*
 	 * srun sets the variable only if the user asked for a binding. In task_init it would already be the final
 	 * binding.
 	 */
-	job.facts.user_bound = has_variable(spank, "SLURM_CPU_BIND_TYPE", value) && strcmp(value, "quiet") != 0 &&
-	                       strcmp(value, "verbose") != 0;
+	job.facts.user_bound = (has_variable(spank, "SLURM_CPU_BIND_TYPE", value) && strcmp(value, "quiet") != 0 &&
+	                        strcmp(value, "verbose") != 0) ||
+	                       wrappers_bind(job.word_count, job.words);
 	job.gpu_shards = has_variable(spank, "SLURM_SHARDS_ON_NODE", value);
-	read_words(spank, &job);
 	read_cores(spank, S_JOB_ALLOC_CORES, job.job_cores);
 	read_cores(spank, S_STEP_ALLOC_CORES, job.step_cores);
 	*ret_job = job;

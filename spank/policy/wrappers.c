@@ -1,6 +1,5 @@
 #include "spank/policy/wrappers.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "spank/base/json.h"
@@ -278,4 +277,25 @@ const char *wrappers_program(int count, char *const words[], const struct progra
 			return taken == 0 ? line.words[0] : NULL;
 	}
 	return NULL;
+}
+
+/* Returns true if a word, or one of those in a shell's text, begins with the option. */
+static bool has_option(const char *text, const char *option)
+{
+	for (const char *at = strstr(text, option); at; at = strstr(at + 1, option))
+		if (at == text || strchr(" \t\n", at[-1]))
+			return true;
+	return false;
+}
+
+bool wrappers_bind(int count, char *const words[])
+{
+	bool by_numactl = false;
+
+	for (int i = 0; i < count && i < LOOKED_MAX && words[i]; i++) {
+		by_numactl |= strstr(words[i], "numactl") != NULL;
+		if (by_numactl && (has_option(words[i], "-C") || has_option(words[i], "--physcpubind")))
+			return true;
+	}
+	return false;
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "spank/policy/programs.h"
@@ -19,6 +20,12 @@
  */
 const char *wrappers_program(int count, char *const words[], const struct programs *programs,
                              char buffer[WRAPPERS_TEXT_MAX]);
+
+/*
+ * Returns true if the command line seems to give its program CPUs by numactl, also in a shell's text. numactl fails
+ * where a task was bound to other CPUs before.
+ */
+bool wrappers_bind(int count, char *const words[]);
 
 /* Returns the part of a path behind its last slash. */
 const char *wrappers_base_name(const char *path);

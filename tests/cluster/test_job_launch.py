@@ -117,6 +117,9 @@ def test_tasks_are_bound_where_slurm_does_not(unbinding_cluster: Cluster) -> Non
         == set(affinities(bare.stdout))
         == set(affinities(single.stdout))
     )
+    chosen = ["sh", "-c", f"{PROGRAMS}/where # numactl -C $SLURM_LOCALID"]  # numactl fails in a task that is bound
+    _, own = jobs.srun(cluster, [*tasks, "--mpi-wait-policy=nap", *chosen])
+    assert set(affinities(own.stdout)) == set(affinities(bare.stdout))
     batch = jobs.sbatch(
         cluster, "grep Cpus_allowed_list /proc/self/status\n", ["-n2", "--mpi-wait-policy=nap"]
     )

@@ -75,6 +75,35 @@ static const struct {
         {"./|a", "./"},
 };
 
+/* Command lines by which a user gives ranks CPUs, and others. */
+static const struct {
+	const char *line;
+	bool binds;
+} bindings[] = {
+        {"numactl|-C|0-3|./a", true},
+        {"/usr/bin/numactl|--physcpubind=0|./a", true},
+        {"env|A=1|numactl|-m|0|-C1|./a", true},
+        {"sh|-c|numactl -C $SLURM_LOCALID ./a", true},
+        {"numactl|--membind=0|./a", false},
+        {"numactl|--interleave=all|./my-Code", false},
+        {"./a|-C|0", false},
+        {"./a|-C|numactl", false},
+        {"", false},
+};
+
+static void test_bindings(void)
+{
+	for (size_t i = 0; i < sizeof(bindings) / sizeof(bindings[0]); i++) {
+		char copy[256], *words[WORDS_MAX], *rest = copy;
+		int count = 0;
+
+		strcpy(copy, bindings[i].line);
+		while (copy[0] && (words[count] = strsep(&rest, "|")))
+			count++;
+		EXPECT(wrappers_bind(count, words) == bindings[i].binds, "%s", bindings[i].line);
+	}
+}
+
 int main(void)
 {
 	static char *many[MANY], text[WRAPPERS_TEXT_MAX];
@@ -101,5 +130,6 @@ int main(void)
 	CHECK(!wrappers_program(MANY, many, &programs, text));
 	CHECK(strcmp(wrappers_base_name("/opt/a/wrf.exe"), "wrf.exe") == 0);
 	CHECK(strcmp(wrappers_base_name("wrf.exe"), "wrf.exe") == 0);
+	test_bindings();
 	return CHECK_RESULT;
 }
