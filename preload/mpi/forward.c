@@ -24,13 +24,27 @@ static bool is_in(const struct range *range, uintptr_t address)
 	return address - range->start < range->size;
 }
 
-bool forward_may_return(const char *name, const void *found)
+/* Reads the object of a tool's function. Returns false if the function is in none, or in an MPI library. */
+static bool tool_read(const void *found, struct object *ret_object)
 {
 	const struct object_name init = object_name("PMPI_Init");
+
+	return definition_object((uintptr_t)found, ret_object) && !object_find_any(ret_object, &init);
+}
+
+bool forward_is_tool(const void *found)
+{
+	struct object object;
+
+	return tool_read(found, &object);
+}
+
+bool forward_may_return(const char *name, const void *found)
+{
 	char profiled[64] = "P";
 	struct object object;
 
-	if (!definition_object((uintptr_t)found, &object) || object_find_any(&object, &init))
+	if (!tool_read(found, &object))
 		return false;
 	strncat(profiled, name[0] == 'P' ? name + 1 : name, sizeof(profiled) - 2);
 	return !object_refers(&object, profiled);

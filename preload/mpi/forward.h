@@ -3,7 +3,8 @@
  *
  * Most PMPI tools call the PMPI name next. A tool that looks up the next function in another way may find ours again.
  * We would forward that call to the tool: an endless recursion. So the functions of such a tool are kept here and not
- * in next_table, and calls of them take the long way (wrap.h).
+ * in next_table, and calls of them take the long way (wrap.h). So are the MARK calls of every tool: nothing else would
+ * tell the call that the tool makes by its PMPI name from one that the program makes.
  *
  * Invariant: a call that comes back from the tool while this thread forwards it goes on to the function behind the
  * tool. So the tool sees each call once, and we count it once.
@@ -24,6 +25,9 @@ struct forward {
 	size_t index;    /* index in next_table + 1; 0: the thread forwards no call */
 	uintptr_t frame; /* stack address of the wrapper, or FORWARD_* */
 };
+
+/* Returns true if the function belongs to a tool: its object is no MPI library. Asks the loader. */
+bool forward_is_tool(const void *found);
 
 /*
  * Returns true if the function found for the name belongs to a tool that does not refer to the PMPI name. (The loader

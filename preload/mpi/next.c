@@ -27,6 +27,12 @@ static const char call_names[CALL_ROWS][NAME_MAX_BYTES] = {
 #undef CALL
 };
 
+static const uint8_t call_kinds[CALL_ROWS] = {
+#define CALL(name, arguments, kind, ...) CALL_##kind,
+#include "preload/contract/mpi_calls.def"
+#undef CALL
+};
+
 /* Libraries that translate between two ABIs: MPItrampoline, Wi4MPI, Mukautuva. With them, there are two MPIs. */
 static const char *const translators[] = {"libmpitrampoline", "libmpiwrapper", "libwi4mpi", "libmuk.", NULL};
 
@@ -257,12 +263,13 @@ bool next_refers(const void *function, const char *name)
 	return definition_object((uintptr_t)function, &object) && object_refers(&object, name);
 }
 
-/* Returns true if the function belongs to a tool that may bring calls back; forward.h keeps it then. */
-static bool found_guard(size_t index, const char *name, void *found)
+/* Returns true if forward.h keeps the function: it belongs to a tool that may bring calls back, or to any for MARK. */
+static bool found_guard(size_t row, size_t index, const char *name, void *found)
 {
 	char profiled[NAME_MAX_BYTES + 8] = "P";
+	bool marks = call_kinds[row] == CALL_MARK;
 
-	if (!found || !forward_may_return(name, found))
+	if (!found || !(marks ? forward_is_tool(found) : forward_may_return(name, found)))
 		return false;
 	return forward_guard(index, name, found, name[0] == 'P' ? NULL : next_symbol(strcat(profiled, name)));
 }
@@ -288,7 +295,7 @@ static void row_resolve(size_t row, void *missing)
 		strcat(symbol, call_names[row]);
 		strcat(symbol, names[i].suffix);
 		found = next_symbol(symbol);
-		if (found_guard(index, symbol, found))
+		if (found_guard(row, index, symbol, found))
 			continue;
 		__atomic_store_n(&next_table[index], found ? found : missing, __ATOMIC_RELAXED);
 	}

@@ -23,6 +23,7 @@ static inline __attribute__((always_inline)) int pcontrol(enum call_name name, P
 {
 	int (*next)(int, ...) = next_known(ROW_Pcontrol * CALL_NAMES + name);
 	struct forward outer = {.frame = FORWARD_NONE};
+	uintptr_t before;
 	uint32_t kind;
 	int code;
 
@@ -32,7 +33,9 @@ static inline __attribute__((always_inline)) int pcontrol(enum call_name name, P
 			return next((int)ARGUMENTS);
 	}
 	kind = wait_mark(ROW_Pcontrol, false, HERE);
+	before = call_hide(&outer, HERE);
 	code = next((int)ARGUMENTS);
+	call_show(before);
 	wait_unmark(kind);
 	if (__builtin_expect(outer.frame != FORWARD_NONE, 0))
 		forward_end(&outer);

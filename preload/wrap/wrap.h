@@ -91,6 +91,27 @@ static inline __attribute__((always_inline)) bool call_is_profiled(uintptr_t her
 	return (process_mode() & PROCESS_PROFILES) && wait_self.outer <= here;
 }
 
+/*
+ * Hides the calls that a tool makes while it has a MARK call, as if they came from inside a blocking one: its call of
+ * the PMPI function is the program's, which has been counted. Does nothing if the call goes to no tool. Returns the
+ * value for call_show.
+ */
+static inline __attribute__((always_inline)) uintptr_t call_hide(const struct forward *outer, uintptr_t here)
+{
+	uintptr_t before = wait_self.outer;
+
+	if (__builtin_expect(outer->frame != FORWARD_NONE, 0) && before == 0) {
+		wait_self.outer = here;
+		wait_self.polls = wait_self.loop.open ? wait_self.polls : 0;
+	}
+	return before;
+}
+
+static inline __attribute__((always_inline)) void call_show(uintptr_t before)
+{
+	wait_self.outer = before;
+}
+
 /* Returns true if a call that asks found nothing. code: its error code; flag: the address of its flag. */
 static inline __attribute__((always_inline)) bool call_is_vain(int code, word flag)
 {

@@ -11,15 +11,17 @@ from tests.mpi.playing import OPENMPI, built, launched, of
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"not built: {LIBRARY}")
 
 
-def play(mpi: Mpi, config: str) -> tuple[str, list[dict]]:
-    done = launched(mpi, [built(mpi, "message_sizes")], config, ranks=3)
+def play(mpi: Mpi, config: str, preload: str = f"{LIBRARY}") -> tuple[str, list[dict]]:
+    done = launched(mpi, [built(mpi, "message_sizes")], config, ranks=3, preload=preload)
     return done.output, done.segment["slots"]
 
 
 @of("openmpi", "mpich", "openmpi-5", "mpich-5-abi")
-def test_sizes_are_what_the_program_handed_over(mpi: Mpi) -> None:
+@pytest.mark.parametrize("beside", ["", "tool"], ids=["alone", "before a tool"])
+def test_sizes_are_what_the_program_handed_over(mpi: Mpi, beside: str) -> None:
     """Not under Intel MPI: there the program crashes or hangs at times, without the library too."""
-    output, slots = play(mpi, NAP + ";profile=1")
+    behind = f":{built(mpi, beside, '-shared', '-fPIC')}" if beside else ""
+    output, slots = play(mpi, NAP + ";profile=1", f"{LIBRARY}{behind}")
     expected = [line.split() for line in output.splitlines()]
     assert len(expected) == 3 * 25
     for rank, call, size, calls, least in expected:

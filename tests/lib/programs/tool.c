@@ -19,6 +19,11 @@ int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_
 	return PMPI_Recv(buffer, count, type, from, tag, comm, status);
 }
 
+int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
+{
+	return PMPI_Isend(buffer, count, type, to, tag, comm, request);
+}
+
 int MPI_Allreduce(const void *mine, void *theirs, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
 	reductions++;

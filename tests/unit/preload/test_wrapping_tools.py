@@ -40,7 +40,7 @@ def counts(scene: str, config: str | None, **environment: str) -> tuple[dict[str
 
 
 @CONFIGS
-@pytest.mark.parametrize("kind", ["TABLES", "RETURNS", "JUMPS"])
+@pytest.mark.parametrize("kind", ["TABLES", "RETURNS", "JUMPS", "PROFILES"])
 @pytest.mark.parametrize("preload", [BEHIND, BEFORE], ids=["behind", "before"])
 @pytest.mark.parametrize(("scene", "name"), [("short", "Barrier"), ("tests", "Test")])
 def test_the_tool_and_the_library_see_each_call_once(folder: Path, kind: str, preload: str, config: str | None,
