@@ -22,6 +22,7 @@
 #include "preload/process/segment.h"
 #include "preload/rung/rung.h"
 #include "preload/wait/callsite.h"
+#include "preload/wait/entry.h"
 #include "preload/wait/presleep.h"
 #include "preload/wait/wait.h"
 #include "preload/wrap/csv.h"
@@ -288,13 +289,18 @@ static void process_start(enum call_row row)
 	wait_count(row);
 }
 
-/* Ends the library's work: the rank has come to Finalize. */
+/*
+ * Ends the library's work: the rank has come to Finalize. If a tool's MPI_Finalize has called PMPI_Finalize, the outer
+ * call is still open; it ends here too, since its wait would not count later.
+ */
 static void process_end(void)
 {
 	struct mpiwait_slot *slot = process.slot;
 
 	if (process_mode() == PROCESS_INERT)
 		return;
+	if (wait_self.outer != 0)
+		wait_leave(process_mode());
 	slot->end_ns = clock_read_ns(CLOCK_MONOTONIC);
 	__atomic_store_n(&slot->state, MPIWAIT_SLOT_FINALIZED, __ATOMIC_RELEASE);
 	__atomic_store_n(&process_guard->mode, PROCESS_INERT, __ATOMIC_RELEASE);

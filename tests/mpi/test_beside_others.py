@@ -39,6 +39,16 @@ def test_both_tools_count_every_call(mpi: Mpi) -> None:
     assert seen[0] == seen[1]
 
 
+@of("openmpi", "mpich", "openmpi-5", "mpich-5", "intel")
+@pytest.mark.parametrize("beside", ["", "tool"], ids=["alone", "before a tool"])
+def test_the_time_in_finalize_counts(mpi: Mpi, beside: str) -> None:
+    """The tool's MPI_Finalize calls PMPI_Finalize, after which the library only forwards."""
+    behind = f":{built(mpi, beside, '-shared', '-fPIC')}" if beside else ""
+    done = late(mpi, "Barrier", config=f"{NAP};profile=1", preload=f"{LIBRARY}{behind}")
+    ends = [slot["lane"][0]["calls"]["Finalize"] for slot in done.segment["slots"]]
+    assert len(ends) == 2 and min(end["time_ns"] for end in ends) > 0
+
+
 @of("openmpi", "mpich")
 @pytest.mark.parametrize("kind", ["address", "undefined"])
 def test_ranks_with_a_sanitizer_nap(mpi: Mpi, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
