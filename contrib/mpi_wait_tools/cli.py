@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 cannot be answered, and the line says why (check: somethin
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import signal
@@ -19,6 +20,7 @@ from .text.units import safe
 COMMANDS = {"report": "report.command", "top": "top.command", "try": "trial.command", "learn": "learn.command",
             "check": "check.command"}
 HIDDEN = {"watch-node": "watch.agent"}  # subcommands that other subcommands start on the nodes
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of writing, of a full disk for example
 
 
 def build_parser(chosen: str = "") -> argparse.ArgumentParser:
@@ -39,19 +41,29 @@ def build_parser(chosen: str = "") -> argparse.ArgumentParser:
     return parser
 
 
+def _drop_output() -> None:
+    """Lets standard output go nowhere: Python would otherwise write the rest at exit, and report the error again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    arguments = build_parser(*words[:1]).parse_args(words)
     try:
+        arguments = build_parser(*words[:1]).parse_args(words)
         status = arguments.run(arguments)
         sys.stdout.flush()
         return status
     except Refusal as refusal:
         print(f"mpi-wait: {safe(str(refusal), 2000)}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        # The reader has gone (a pager, head). Without this, Python would report the broken pipe again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has gone (a pager, head)
+        _drop_output()
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _drop_output()
+        print(f"mpi-wait: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

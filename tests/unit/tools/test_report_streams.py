@@ -163,6 +163,15 @@ def test_a_reader_that_leaves_is_no_error(report: Report) -> None:
     assert result.stdout.startswith("A record") and result.stderr == ""
 
 
+@pytest.mark.parametrize("words", ["report --record record.json", "report --record record.json --json", "--help"])
+def test_a_full_disk_costs_one_line(report: Report, words: str) -> None:
+    (report.folder / "record.json").write_text(json.dumps(make_record()))
+    done = subprocess.run(["bash", "-c", f"'{COMMAND}' {words} >/dev/full"], cwd=report.folder, capture_output=True,
+                          encoding="utf-8", timeout=60, check=False)
+    said = "mpi-wait: the output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+
+
 @pytest.mark.parametrize("argv", [["--help"], ["report", "--help"]])
 def test_help(argv: list[str]) -> None:
     result = subprocess.run(
