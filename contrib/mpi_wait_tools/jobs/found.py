@@ -92,16 +92,6 @@ def site_spool() -> str:
     return ""
 
 
-def _names(folder: str, job: str) -> list[str]:
-    """Returns the record files of a job's number, ordered by run; [] also if the folder may not be read."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    matches = [match for match in map(_NAME.fullmatch, names) if match is not None and match.group(1) == job]
-    return [match.group() for match in sorted(matches, key=lambda match: int(match.group(2)))]
-
-
 def _read(path: str) -> str:
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -124,36 +114,51 @@ def _run_of(text: str) -> tuple[float, float] | None:
     return (start, end) if start <= end < float("inf") else None
 
 
-def read_kept(spool: str, job: str, span: tuple[float, float] | None = None) -> str | None:
-    """Returns the text of the record that the spool keeps of a job number; None if it keeps none, or spool is "".
+class Kept:
+    """The records that the spool keeps; none if spool is "". Lists their names once, since there may be very many."""
 
-    Several jobs may have had the number. span, the begin and end of a run, picks the record that overlaps it most;
-    None picks the latest.
-    """
-    if not spool:
-        return None
-    folder = os.path.join(spool, "done")
-    best, best_fit = None, float("-inf")
-    for name in _names(folder, job):
-        text = _read(os.path.join(folder, name))
-        run = _run_of(text)
-        if run is None:
-            fit = float("-inf")
-        elif span is None:
-            fit = run[1]
-        else:
-            fit = min(span[1], run[1]) - max(span[0], run[0])
-            if fit < -CLOCKS_S:
-                continue
-        if fit >= best_fit:
-            best, best_fit = text, fit
-    return best
+    def __init__(self, spool: str) -> None:
+        self.folder = os.path.join(spool, "done") if spool else ""
+        self._by_job: dict[str, list[tuple[int, str]]] | None = None  # by job number: the run and the file's name
 
+    def _names(self, job: str) -> list[str]:
+        """Returns the record files of a job's number, ordered by run; [] also if the folder may not be read."""
+        if self._by_job is None:
+            self._by_job = {}
+            try:
+                names = os.listdir(self.folder) if self.folder else []
+            except OSError:
+                names = []
+            for match in filter(None, map(_NAME.fullmatch, names)):
+                self._by_job.setdefault(match.group(1), []).append((int(match.group(2)), match.group()))
+        return [name for _, name in sorted(self._by_job.get(job, []))]
 
-def read_kept_of(spool: str, row: Mapping[str, str]) -> str | None:
-    """Returns the text of the kept record of the run in sacct's row; None also if that run has not begun."""
-    span = span_of(row)
-    return read_kept(spool, row[LAST], span) if span is not None else None
+    def read(self, job: str, span: tuple[float, float] | None = None) -> str | None:
+        """Returns the text of the record that is kept of a job number; None if none is.
+
+        Several jobs may have had the number. span, the begin and end of a run, picks the record that overlaps it most;
+        None picks the latest.
+        """
+        best, best_fit = None, float("-inf")
+        for name in self._names(job):
+            text = _read(os.path.join(self.folder, name))
+            run = _run_of(text)
+            if run is None:
+                fit = float("-inf")
+            elif span is None:
+                fit = run[1]
+            else:
+                fit = min(span[1], run[1]) - max(span[0], run[0])
+                if fit < -CLOCKS_S:
+                    continue
+            if fit >= best_fit:
+                best, best_fit = text, fit
+        return best
+
+    def read_of(self, row: Mapping[str, str]) -> str | None:
+        """Returns the text of the kept record of the run in sacct's row; None also if that run has not begun."""
+        span = span_of(row)
+        return self.read(row[LAST], span) if span is not None else None
 
 
 USUAL_S = 30  # from a job's end until its record is stored, with a margin
@@ -285,7 +290,7 @@ def _with_step(found: Found, step: str | None) -> Found:
 
 def _from_kept(job: Job | None, number: str, spool: str) -> Found | None:
     """Returns the record that the spool keeps of a job; None if it keeps none."""
-    text = read_kept_of(spool, job.fields) if job is not None else read_kept(spool, number)
+    text = Kept(spool).read_of(job.fields) if job is not None else Kept(spool).read(number)
     body = find_body(text) if text is not None else None
     return Found(job, "", parse_record(body), source=f"job {number}") if body is not None else None
 

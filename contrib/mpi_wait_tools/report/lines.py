@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..jobs.found import Found, read_kept_of
+from ..jobs.found import Found, Kept
 from ..jobs.named import NAMED_MAX
 from ..jobs.runs import Outlook, outlook_of, state_of
 from ..jobs.sacct import LAST, RECORD_FIELDS
@@ -26,8 +26,8 @@ def line_of_file(found: Found) -> Line:
 WHY_NONE = {Outlook.YET: "no record yet", Outlook.NEVER_RAN: "never ran", Outlook.NONE: "no record"}
 
 
-def _line_of_row(row: Mapping[str, str], spool: str, now: float) -> Line:
-    """Returns the line of a job in sacct's row. If the row has no record, searches spool, unless that is ""."""
+def _line_of_row(row: Mapping[str, str], kept: Kept, now: float) -> Line:
+    """Returns the line of a job in sacct's row. If the row has no record, searches those that are kept."""
     state, outlook = state_of(row), outlook_of(row, now)
     elapsed = row["ElapsedRaw"]
     has_run = outlook is not Outlook.NOT_RUN
@@ -36,7 +36,7 @@ def _line_of_row(row: Mapping[str, str], spool: str, now: float) -> Line:
     ending, damaged = Ending(state, "+" in row["JobID"]), False
     for field in (*RECORD_FIELDS, ""):
         try:
-            text = row.get(field, "") if field else read_kept_of(spool, row) or ""
+            text = row.get(field, "") if field else kept.read_of(row) or ""
             body = find_body(text)
             if body is not None:
                 return replace(line, **of_record(parse_record(body), ending))
@@ -50,7 +50,7 @@ def _line_of_row(row: Mapping[str, str], spool: str, now: float) -> Line:
 def lines_of_rows(rows: Iterable[Mapping[str, str]], spool: str) -> list[Line]:
     """Returns the lines of sacct's rows, of a row that comes twice one. Keeps no row, since each may hold a record.
     Raises Refusal for a damaged row, and if the jobs are too many."""
-    now, seen = time.time(), set()
+    now, seen, kept = time.time(), set(), Kept(spool)
     lines: list[Line] = []
     for row in rows:
         if not row:
@@ -61,7 +61,7 @@ def lines_of_rows(rows: Iterable[Mapping[str, str]], spool: str) -> list[Line]:
         if len(lines) == NAMED_MAX:
             raise Refusal(f"more than {NAMED_MAX} jobs: 'mpi-wait top' is for many")
         seen.add(key)
-        lines.append(_line_of_row(row, spool, now))
+        lines.append(_line_of_row(row, kept, now))
     return lines
 
 

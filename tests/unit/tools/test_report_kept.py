@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+from collections.abc import Callable
 
 import pytest
+from mpi_wait_tools.report.lines import lines_of_rows
 
 from tests.lib.doubles.report_double import Report, make_record, make_row, refused, shown
 
@@ -66,3 +68,20 @@ def test_what_is_no_file_of_ours(report: Report) -> None:
     (done / "c-123-0.json").unlink()
     (done / "c-123-0.json").write_text('{"mpi_wait":{"v":2}}')
     assert "version 2" in refused(report("123", spool, rows=[make_row("")]))
+
+
+def test_the_names_are_listed_once_for_many_jobs(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spool of a busy site has tens of thousands of records. Each job without one in sacct is searched there."""
+    for job in range(101, 111):
+        keep(report, f"c-{job}-0.json", float(job))
+    listed: list[str] = []
+
+    def listdir(path: str, plain: Callable[[str], list[str]] = os.listdir) -> list[str]:
+        listed.append(path)
+        return plain(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    rows = [make_row("", JobID=str(job), JobIDRaw=str(job)) for job in range(101, 112)]
+    lines = lines_of_rows(rows, f"{report.folder}/spool")
+    assert [line.joules for line in lines] == [*map(float, range(101, 111)), None]
+    assert listed == [f"{report.folder}/spool/done"]
