@@ -30,6 +30,12 @@ class Run:
     nodes: int = 0
     submit: str = ""
 
+    def with_run(self, other: Run) -> Run:
+        """Returns both runs of a requeued job as one: the begin of the first, the time of both, the end of the last."""
+        first, last = sorted((self, other), key=lambda run: run.start)
+        known = [run.elapsed_s for run in (first, last) if run.elapsed_s is not None]
+        return replace(last, start=first.start, submit=first.submit, elapsed_s=sum(known) if known else None)
+
 
 @dataclass(frozen=True)
 class JobUse:
@@ -188,6 +194,7 @@ def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Ro
         parts = use.energy_of or of_key.get(key, "")
         of_key.setdefault(key, parts)
         row = rows.setdefault((key, parts), Row(name, labels=use.names, run=use.run, energy_of=parts))
+        row.run = row.run.with_run(use.run) if row.jobs and group == "job" else row.run
         row.add(use)
     blocks: dict[str, int] = {}
     for row in rows.values():

@@ -99,6 +99,19 @@ def test_a_job_of_several_days_counts_once(top: Top) -> None:
     assert json.loads(ask(top, "--json", answer=again))["rows"][0]["jobs"] == 2
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_runs_of_a_requeued_job_are_one_line(top: Top, reverse: bool) -> None:
+    """Its time is that of both runs, as its energy is, and its state is the last run's."""
+    later = {"Start": "2026-01-02T05:00:00", "Submit": "2026-01-02T03:30:00", "ElapsedRaw": "3600", "NNodes": "3"}
+    runs = [row("101", make_record(), State="REQUEUED"), row("101", make_record(), **later)]
+    answer = runs[::-1] if reverse else runs
+    (line,) = json.loads(ask(top, "--json", answer=answer))["rows"]
+    assert (line["joules"], line["elapsed_s"], line["state"], line["nodes"]) == (9000, 3625, "COMPLETED", 3)
+    assert (line["start"], line["submit"]) == ("2026-01-02T03:04:01", "2026-01-02T03:03:00")
+    assert re.search(r"101 +solver +nap +CD +1:00:25 +3 +9\.00 kJ", ask(top, answer=answer))
+    assert json.loads(ask(top, "--json", "--by", "user", answer=answer))["rows"][0]["jobs"] == 2
+
+
 def test_texts_with_newlines_and_delimiters(top: Top) -> None:
     answer = [row("101", f"one\ntwo {json.dumps(make_record())}", Extra=f"x{DELIMITER}\ny"), row("102", spinning())]
     assert [line["name"] for line in json.loads(ask(top, "--json", answer=answer))["rows"]] == ["102", "101"]
