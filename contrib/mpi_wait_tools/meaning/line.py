@@ -13,7 +13,7 @@ from .advice import Ending
 from .cost import saving_of
 from .imbalance import imbalance_of
 from .reading import energy_of, gpus_tail, kinds_of
-from .rows import JobUse, use_of
+from .rows import JobUse, Run, use_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def of_record(record: Record, ending: Ending) -> dict[str, Any]:
     return {
         "policy": record.policy.used,
         "ranks": wait.ranks if wait else None,
-        "use": use_of(record, {}),
+        "use": use_of(record, {}, Run(state=ending.state)),
         "wait": wait.share if wait else None,
         "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
         "cost": wait.cost if wait is not None and wait.cost is not None and wait.cost.is_known else None,

@@ -11,6 +11,7 @@ from ..record.energy import Saved
 from ..record.record import Record, find_body, parse_record
 from ..record.wait import Cost, Wait
 from ..text.output import Refusal
+from .advice import BROKEN
 from .bill import billed_joules
 from .cost import cost_together, saved_together, saving_of
 from .imbalance import imbalance_of, ranks_time
@@ -53,7 +54,7 @@ class JobUse:
     wait_s: float
     asleep_s: float
     ranks_s: float  # time of the ranks between MPI_Init and MPI_Finalize, summed
-    lost_s: float
+    lost_s: float | None  # None if not known, as of a job that did not run to its end: a rank may have hung
     simulated: bool
     lacks_gpus: bool = False  # the energy of some or all of the nodes' GPUs is missing
     complete: bool = True
@@ -69,9 +70,9 @@ class JobUse:
     def awake_s(self) -> float:
         return max(0.0, self.wait_s - self.asleep_s)
 
-    def share(self, seconds: float) -> float | None:
-        """Returns seconds as a share of the ranks' time; None if that is not known."""
-        return min(1.0, seconds / self.ranks_s) if self.ranks_s > 0 else None
+    def share(self, seconds: float | None) -> float | None:
+        """Returns seconds as a share of the ranks' time; None if one of them is not known."""
+        return min(1.0, seconds / self.ranks_s) if seconds is not None and self.ranks_s > 0 else None
 
 
 @dataclass
@@ -87,6 +88,7 @@ class Row:
     ranks_s: float = 0.0
     threads_s: float = 0.0  # CPU time of the ranks' other threads while these waited
     lost_s: float = 0.0
+    lost_of_s: float = 0.0  # time of the ranks of the jobs whose loss is known
     estimated: bool = False
     simulated: bool = False
     unknown: int = 0  # jobs whose energy is not known
@@ -129,7 +131,8 @@ class Row:
         self.asleep_s += use.asleep_s
         self.ranks_s += use.ranks_s
         self.threads_s += use.threads_s
-        self.lost_s += use.lost_s
+        self.lost_s += use.lost_s or 0.0
+        self.lost_of_s += use.ranks_s if use.lost_s is not None else 0.0
         self.estimated |= use.estimated
         self.simulated |= use.simulated
         self.unknown += use.joules is None
@@ -143,6 +146,7 @@ def _asleep(wait: Wait | None) -> float:
 
 
 def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
+    """Returns the use of a job. The state in run tells if the job ran to its end."""
     wait, energy = record.wait, record.energy
     joules, waiting = energy.joules if energy else None, None
     if energy is not None and energy.scope != "gpus" and wait is not None and wait.share is not None:
@@ -159,7 +163,7 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         wait_s=wait.total if wait else 0.0,
         asleep_s=asleep_s,
         ranks_s=ranks_time(record) or 0.0,
-        lost_s=imbalance.lost_s if imbalance and not imbalance.lone else 0.0,
+        lost_s=imbalance.lost_s if imbalance and not imbalance.lone and run.state not in BROKEN else None,
         simulated=energy is not None and energy.source == "simulated",
         lacks_gpus=energy is not None and energy.lacks_gpus,
         complete=record.is_complete,

@@ -123,7 +123,7 @@ class Sums:
 
     @property
     def lost(self) -> float | None:
-        return _part(self.row.lost_s, self.row.ranks_s)
+        return _part(self.row.lost_s, self.row.lost_of_s)
 
     @property
     def lacking(self) -> str:

@@ -91,7 +91,7 @@ def _columns(by: str, order: str, rows: Sequence[Row], tariff: Tariff) -> list[C
         Column("awake", _awake, 8),
         Column("awake", lambda row: _share(row.awake_s, row.ranks_s)),
         Column("asleep", lambda row: _share(row.asleep_s, row.ranks_s)),
-        Column("imbalance", lambda row: _share(row.lost_s, row.ranks_s), 0),
+        Column("imbalance", lambda row: _share(row.lost_s, row.lost_of_s), 0),
     ]
     if any(row.cost for row in rows):
         figures.insert(4, Column("cost", lambda row: cost_words(row.cost) if row.cost else "–", 1))

@@ -98,6 +98,16 @@ def test_what_sacct_is_asked(report: Report) -> None:
     assert "-D" in report.asked()
 
 
+def test_a_job_that_may_have_hung_is_in_no_loss(report: Report) -> None:
+    """Its own line has a dash there: the total is that of the jobs whose loss is known."""
+    hung = make_record([0.0, 80.0, 80.0, 80.0])
+    hung["mpi_wait"]["wait"]["share"] = 0.75
+    answer = [row("101", make_record()), row("102", hung, State="TIMEOUT")]
+    lines = cells(ask(report, "101", "102", "--width", "120", answer=answer))
+    assert lines["job"][-2:] == ["lost", "energy"]
+    assert [lines[job][-3] for job in ("101", "102", "total")] == ["27 %", "–", "27 %"]
+
+
 def test_winbinds_users(report: Report) -> None:
     ask(report, "-u", "DOM\\eve", answer=[row("101", make_record(), User="DOM\\eve")])
     assert "--user=DOM\\eve" in report.asked()

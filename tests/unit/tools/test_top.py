@@ -99,6 +99,17 @@ def test_a_job_of_several_days_counts_once(top: Top) -> None:
     assert json.loads(ask(top, "--json", answer=again))["rows"][0]["jobs"] == 2
 
 
+def test_a_job_that_may_have_hung_is_in_no_loss(top: Top) -> None:
+    """It did not run to its end: the rank that waits least may have stopped answering, and the work be balanced."""
+    hung = make_record([0.0, 80.0, 80.0, 80.0])
+    answer = [row("101", make_record()), row("102", hung, State="TIMEOUT")]
+    found = {line["name"]: line["lost_s"] for line in json.loads(ask(top, "--json", answer=answer))["rows"]}
+    assert found == {"101": 27.0, "102": 0.0}
+    text = ask(top, "--width", "120", answer=answer)
+    assert re.search(r"^  101 .* 27 % *█*$", text, re.M) and re.search(r"^  102 .* – *█*$", text, re.M)
+    assert re.search(r"^  ada .* 27 % *█*$", ask(top, "--by", "user", "--width", "120", answer=answer), re.M)
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_runs_of_a_requeued_job_are_one_line(top: Top, reverse: bool) -> None:
     """Its time is that of both runs, as its energy is, and its state is the last run's."""
