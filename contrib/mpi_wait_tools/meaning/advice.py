@@ -355,6 +355,11 @@ def _of_short_naps(record: Record, wait: Wait) -> Advice | None:
         return Advice(f"A wait lasts {duration(mean)} on average, short for a nap: umwait and mwaitx sleep in such "
                       "waits, where the processor has them, and auto uses what it has.",
                       _pasted(record, "auto"), POLICIES)
+    if record.policy.used == "pstate":
+        low = min(1.0, wait.low / wait.total) if wait.total > 0 else 0.0
+        return Advice(f"The cores ran at low frequency for {percent(low)} of the waiting: in short waits, and without "
+                      "a grant, they keep theirs. nap sleeps there, if the ranks may sleep.",
+                      _pasted(record, "nap"), POLICIES)
     return _with_key(record, _slowdown(wait, 2.0), "Much of the waiting was polled: a larger slowdown= lets ranks "
                      "sleep earlier, and wake later.")
 
@@ -380,6 +385,14 @@ def _unforeseen_share(wait: Wait) -> float:
     return wait.forecast.unforeseen / waits if waits else 0.0
 
 
+def _of_the_unforeseen(record: Record, wait: Wait, share: str) -> Advice:
+    says = f"{share} of the waits came at no foreseeable time"
+    if "event" in (record.policy.asked, record.policy.used):
+        return _with_key(record, _slowdown(wait, 2.0), f"{says}: a larger slowdown= lets naps guess more.")
+    return Advice(f"{says}: event, where Open MPI runs over UCX, sleeps until the message comes, and a larger "
+                  "slowdown= lets naps guess more.", _pasted(record, "event"), POLICIES)
+
+
 def _of_what_fits(record: Record, wait: Wait) -> Advice | None:
     used = record.policy.used
     slept = min(1.0, wait.asleep / wait.total) if wait.asleep is not None and wait.total > 0 else 0.0
@@ -401,9 +414,7 @@ def _of_what_fits(record: Record, wait: Wait) -> Advice | None:
     if slept >= SLEPT_WELL:
         return Advice(f"{used} fits: {percent(slept)} of the waiting was slept through.")
     if (unforeseen := _unforeseen_share(wait)) > UNFORESEEN:
-        return Advice(f"{percent(unforeseen)} of the waits came at no foreseeable time: event, where Open MPI runs "
-                      "over UCX, sleeps until the message comes, and a larger slowdown= lets naps guess more.",
-                      _pasted(record, "event"), POLICIES)
+        return _of_the_unforeseen(record, wait, percent(unforeseen))
     return _of_short_naps(record, wait) if wait.asleep is not None else None
 
 
