@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from ..text.units import safe
 
 TEXT_MAX = 1 << 20
+LINE_MAX = 256
 OUTPUT_MAX = 16 << 20
 TIMEOUT_S = 10
 SIMULATED = "/sys/class/powercap/SIMULATED"
@@ -31,6 +32,20 @@ def find_installed(path: str) -> str:
     own = os.path.dirname(os.path.dirname(os.path.realpath(sys.argv[0])))
     paths = [os.path.join(prefix, path) for prefix in (own, *PREFIXES)]
     return next((found for found in paths if os.path.isfile(found)), "")
+
+
+def own_command() -> list[str]:
+    """Returns the words that start this command on another host: its path, behind the Python that runs it here if that
+    is not the one of the file's first line, which may be too old."""
+    path = os.path.realpath(sys.argv[0])
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(LINE_MAX).decode("utf-8", "replace").strip()
+    except OSError:
+        first = ""
+    named = first[2:].strip() if first.startswith("#!") else ""
+    alike = not sys.executable or os.path.realpath(named) == os.path.realpath(sys.executable)
+    return [path] if alike else [sys.executable, path]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..site.host import Host
+from ..site.host import Host, own_command
 from ..text.output import (
     Refusal,
     add_output_arguments,
@@ -45,6 +45,7 @@ from .run import (
 from .verdict import Ratio, baseline, ended, energy_of, enough, next_round, order_of, round_s, verdicts
 
 SUMMARY = "which policy fits a program, measured: runs it in turn without and with each of them"
+SHORTEST = "--sb"  # shortest word that argparse takes for --sbatch
 ROUNDS_MAX, MINUTES_MAX, POLICIES_MAX, ALLOW_MAX = 1000, 100_000, 16, 100.0
 
 
@@ -92,6 +93,13 @@ def _percent(text: str) -> float:
     return value
 
 
+def _options(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' is no list of options: {error}") from None
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policies", metavar="NAME,...", type=_policies, default=["nap"],
                         help="the candidates, with their keys: nap,slowdown=2,event (default: nap)")
@@ -105,7 +113,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow", metavar="PERCENT", type=_percent, default=1.0,
                         help="by how much a policy without slowdown= may be slower (default: 1)")
     parser.add_argument("--launcher", metavar="NAME", help="what starts the ranks (default: the command's first word)")
-    parser.add_argument("--sbatch", metavar="OPTIONS", help="submit all this as a batch job: --sbatch '-N2 -n8 -t 60'")
+    parser.add_argument("--sbatch", metavar="OPTIONS", type=_options,
+                        help="submit all this as a batch job: --sbatch '-N2 -n8 -t 60'")
     parser.add_argument("--show", action="store_true", help="run nothing: show the results so far, with the energy")
     parser.add_argument("--new", action="store_true", help="forget what was run here before")
     parser.add_argument("--state", metavar="FILE", default=NAME, help=f"where the runs are kept (default: {NAME})")
@@ -285,18 +294,18 @@ def _submit(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     kept: list[str] = []
     skip = False
     for word in words[:end]:
-        if skip or word.startswith("--sbatch="):
-            skip = False
-        elif word == "--sbatch":
-            skip = True
+        name, has_value, _ = word.partition("=")
+        is_ours = len(name) >= len(SHORTEST) and "--sbatch".startswith(name)  # else the job would submit itself again
+        if skip or is_ours:
+            skip = is_ours and not skip and not has_value
         else:
             kept.append(word)
-    program = shlex.join([os.path.realpath(sys.argv[0]), *kept, *words[end:]])
+    program = shlex.join([*own_command(), *kept, *words[end:]])
     asked = ["sbatch", "--parsable", "--job-name=mpi-wait-try", "--output=mpi-wait-try-%j.out"]
     # If the job itself has a policy, its record also has the energy of the steps under off.
-    if place is not None and "--mpi-wait-policy" not in arguments.sbatch:
+    if place is not None and not any(word.startswith("--mpi-wait-policy") for word in arguments.sbatch):
         asked.append("--mpi-wait-policy=profile")
-    asked += shlex.split(arguments.sbatch)
+    asked += arguments.sbatch
     try:
         done = subprocess.run(asked, input=f"#!/bin/sh\nexec {program}\n", capture_output=True, text=True, timeout=120,
                               check=False)

@@ -12,14 +12,13 @@ import re
 import selectors
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..jobs.sacct import Target
-from ..site.host import Host
+from ..site.host import Host, own_command
 from ..text.output import Refusal
 from ..text.units import safe
 from .look import Look, look_of
@@ -86,12 +85,12 @@ def ask_job(host: Host, target: Target) -> Watched:
     return Watched(target.job, int(number), target.step or "", min(int(nodes), NODES_MAX), seconds_of(ran), name)
 
 
-def _srun_words(job: Watched, command: str) -> list[str]:
+def _srun_words(job: Watched, command: list[str]) -> list[str]:
     alone = ["--overlap", "--mpi=none", "--cpu-bind=none", "--gres=none", "--kill-on-bad-exit=0"]
     place = [f"--nodes={job.nodes}", f"--ntasks={job.nodes}", "--ntasks-per-node=1", "--chdir=/"]
     step = [f"--step={job.step}"] if job.step else []
     return ["srun", f"--jobid={job.number}", "--job-name=mpi-wait-watch", "--quiet", *alone, *place,
-            command, "watch-node", *step, str(job.number)]
+            *command, "watch-node", *step, str(job.number)]
 
 
 def _environment() -> dict[str, str]:
@@ -159,9 +158,8 @@ class Nodes:
 @contextmanager
 def looking(job: Watched) -> Iterator[Nodes]:
     """Starts the looks, and ends them with all of their processes when the block ends."""
-    command = os.path.realpath(sys.argv[0])
     try:
-        process = subprocess.Popen(_srun_words(job, command), env=_environment(), start_new_session=True,
+        process = subprocess.Popen(_srun_words(job, own_command()), env=_environment(), start_new_session=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
         raise Refusal(f"srun cannot be run: {error.strerror}") from None

@@ -390,6 +390,17 @@ def test_one_look_at_a_job(site: Site) -> None:
     assert "MPI_WAIT_POLICY=off\n" in environment and "SLURM_NTASKS" not in environment
 
 
+def test_the_nodes_have_the_python_that_asks_them(site: Site) -> None:
+    """As the manual says for hosts whose /usr/bin/python3 is too old. The file's first line names that one."""
+    site.does(answers(line("n1"), line("n2")))
+    code = f"import sys; sys.executable, sys.argv = '/opt/python3.9', ['{COMMAND}', *sys.argv[1:]]; "
+    code += f"import runpy; runpy.run_path('{COMMAND}', run_name='__main__')"
+    command = [sys.executable, "-c", code, "report", "--watch", "--once", "12"]
+    subprocess.run(command, env=site.environment({}), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60,
+                   check=True)
+    assert "\n/opt/python3.9\n" + f"{COMMAND}\nwatch-node\n12\n" in (site.folder / "srun.argv").read_text()
+
+
 def test_where_there_is_no_terminal_one_look_is_all(site: Site) -> None:
     site.does(answers(line("n1"), line("n2")))
     once, plain = site.watch("--once", "12.0"), site.watch("12.0")

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -410,6 +411,29 @@ def test_as_a_batch_job(trial: Try) -> None:
     assert "sbatch refused: sbatch: error: no such partition" in refused(trial("--sbatch=-px", *PROGRAM))
 
 
+@pytest.mark.parametrize("option", [["--sb", "-N2 -t 60"], ["--sbat=-N2 -t 60"]])
+def test_a_batch_job_submits_no_other(trial: Try, option: list[str]) -> None:
+    """The command line takes the option by its first letters too. The job would go on submitting itself for ever."""
+    sbatch = trial.folder / "sbatch"
+    sbatch.write_text(f'#!/bin/sh\necho "$*" >{trial.folder}/asked\ncat >>{trial.folder}/asked\necho 77\n')
+    sbatch.chmod(0o755)
+    text_of(trial(*option, "--", "srun", "./a", "--sb", "b"))
+    options, _, script = (trial.folder / "asked").read_text().partition("\n")
+    assert options.endswith(" -N2 -t 60")
+    assert script == f"#!/bin/sh\nexec {COMMAND} try --state {trial.state} -- srun ./a --sb b\n"
+
+
+def test_a_batch_job_has_the_python_that_submits_it(trial: Try) -> None:
+    """As the manual says for hosts whose /usr/bin/python3 is too old. The file's first line names that one."""
+    (trial.folder / "sbatch").write_text(f"#!/bin/sh\ncat >{trial.folder}/asked\necho 77\n")
+    (trial.folder / "sbatch").chmod(0o755)
+    code = f"import sys; sys.executable, sys.argv = '/opt/python3.9', ['{COMMAND}', 'try', *sys.argv[1:]]; "
+    code += f"import runpy; runpy.run_path('{COMMAND}', run_name='__main__')"
+    subprocess.run([sys.executable, "-c", code, "--sbatch=-N2", "--", "srun", "./a"], check=True, cwd=trial.folder,
+                   env={**os.environ, "PATH": f"{trial.folder}:/usr/bin:/bin"}, capture_output=True, timeout=60)
+    assert (trial.folder / "asked").read_text() == f"#!/bin/sh\nexec /opt/python3.9 {COMMAND} try -- srun ./a\n"
+
+
 def test_without_an_allocation(trial: Try) -> None:
     assert "this is no allocation" in refused(trial(*PROGRAM, job=""))
     assert "the command has no srun" in refused(trial("--launcher", "srun", "--", "./run.sh"))
@@ -419,7 +443,8 @@ def test_without_an_allocation(trial: Try) -> None:
                                    ["--policies", "a b", "x"], ["--rounds", "-1", "x"], ["--budget", "0", "x"],
                                    ["--figure", "(", "x"], ["--figure", "x", "x"], ["--more-is-better", "x"],
                                    ["--allow", "x", "x"], ["--", "srun", "--mpi-wait-policy=nap", "x"],
-                                   ["--sbatch", "-N2", "--show"], ["--plot", "x.gif", "x"]])
+                                   ["--sbatch", "-N2", "--show"], ["--plot", "x.gif", "x"],
+                                   ["--sbatch=-J it's", "--", "srun", "x"]])
 def test_usage(trial: Try, words: list[str]) -> None:
     assert "usage: mpi-wait try" in refused(trial(*words), 2)
 
