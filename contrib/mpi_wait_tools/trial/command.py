@@ -173,6 +173,8 @@ class Trial:
             raise Refusal("this is no allocation, in which runs follow one another on the same nodes: salloc, a batch "
                           "script, or --sbatch '-N2 -n8'")
         self.preload: Preload | None = None if by_srun else find_preload()
+        for policy in experiment.policies:  # before the first run, which may take hours
+            environment_with({}, policy, self.preload)
         self.pattern = re.compile(experiment.figure) if experiment.figure else None
         self.job, self.steps = job, Steps(job if job.isdigit() else "", by_srun)
         self.node = Node(Host())

@@ -92,6 +92,8 @@ def config_of(policy: Mapping[str, Any]) -> str:
 
 
 def _policy_file(preload: Preload, name: str) -> dict[str, Any]:
+    if "," in name:
+        raise Refusal(f"'{safe(name)}' has keys, which only srun serves: with another launcher name the policy alone")
     try:
         with open(os.path.join(preload.policies, f"{name}.json"), encoding="utf-8") as file:
             policy = json.load(file)

@@ -391,9 +391,17 @@ def test_ranks_that_slurm_does_not_start(trial: Try) -> None:
     assert "MPI_WAIT_POLICY=off" in bare and "MPI_WAIT_CONFIG" not in bare and "LD_PRELOAD" not in bare
     assert re.search(r"^LD_PRELOAD=\S+/libmpiwait.so$", nap, re.M) and "MPI_WAIT_POLICY=nap" in nap
     assert "MPI_WAIT_CONFIG=v=1;rungs=pause+nap;spin_ns=20000;" in nap and "MPI_WAIT_SEGMENT" not in bare + nap
-    said = trial("--new", "--rounds", "1", "--policies", "profile", *program, job="").stderr
-    assert "'profile' is no policy that sleeps, or Slurm chooses one" in said
-    assert "there is no policy 'nop'" in trial("--new", "--rounds", "1", "--policies", "nop", *program, job="").stderr
+
+
+@pytest.mark.parametrize("policy,words", [("profile", "'profile' is no policy that sleeps, or Slurm chooses one"),
+                                          ("nop", "there is no policy 'nop'"),
+                                          ("nap,slowdown=2", "'nap,slowdown=2' has keys, which only srun serves")])
+def test_what_mpirun_cannot_have_is_refused_before_the_first_run(trial: Try, policy: str, words: str) -> None:
+    (trial.folder / "mpirun").write_text(f"#!/bin/sh\n: >{trial.folder}/ran\n")
+    (trial.folder / "mpirun").chmod(0o755)
+    program = ("--", str(trial.folder / "mpirun"), "-n", "4", "./app")
+    assert words in refused(trial("--rounds", "1", "--policies", policy, *program, job=""))
+    assert not (trial.folder / "ran").exists()
 
 
 def test_as_a_batch_job(trial: Try) -> None:
