@@ -20,6 +20,7 @@ LATE_S = 3600
 SPACE_LEAST = 16 << 20
 LEFT = 2  # the helper's exit status if work is left for the next time
 WINDOW = "now-24hours"
+FIELDS = "AdminComment,SystemComment"
 AS_ROOT = "run 'mpi-wait check' as root"
 
 
@@ -152,11 +153,14 @@ def _records_of(text: str) -> list[Record]:
     return records
 
 
-def _stored(host: Host, slurm: Slurm, node: str) -> list[Finding]:
-    """Counts the records that the jobs of the last 24 h on this node left in the database."""
-    if not slurm.cluster or slurm.settings.get("accountingstoragetype") != "accounting_storage/slurmdbd":
+def _stored(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> list[Finding]:
+    """Counts the records that the jobs of the last 24 h on this node left in the database. A record is in the field
+    that the site names, or in the next one if another tool has that."""
+    storage = slurm.settings.get("accountingstoragetype")
+    if site.get("sink") == "file" or not slurm.cluster or storage != "accounting_storage/slurmdbd":
         return []
-    asked = host.run(["sacct", "-a", "-X", "-n", "-P", "-N", node, "-S", WINDOW, "-o", "AdminComment"])
+    fields = FIELDS + (",Extra" if site.get("field") == "extra" else "")  # Slurm 22.05 has no Extra
+    asked = host.run(["sacct", "-a", "-X", "-n", "-P", "-N", node, "-S", WINDOW, "-o", fields])
     if not asked.done:
         return [not_seen("stored", asked.problem, "see 'slurmdbd' above; is this host a node?")]
     records = _records_of(asked.out)
@@ -231,7 +235,7 @@ def check_records(host: Host, slurm: Slurm, site: dict[str, str] | None, node: s
     return [
         *([unknown] if site is None else _spool(host, slurm, site, now)),
         *_outbox(host, now, (site or {}).get("writer") == "sweep"),
-        *_stored(host, slurm, node),
+        *_stored(host, slurm, site or {}, node),
         *_leftover(host, slurm, node),
         _clocks(host, helper),
     ]

@@ -102,6 +102,18 @@ def test_partial_records_of_the_last_day_are_counted(machine: Machine) -> None:
     assert found.what == "2 records of this node's jobs in the last 24 h, 1 of them 'spool not shared'"
 
 
+@pytest.mark.parametrize("field", ["AdminComment", "SystemComment", "Extra"])
+def test_records_are_counted_in_the_field_that_has_them(machine: Machine, field: str) -> None:
+    """That of field=, or the next one, if another tool has it. An old sacct refuses Extra, and is not asked for it."""
+    word = {"AdminComment": "admin_comment", "SystemComment": "system_comment", "Extra": "extra"}[field]
+    machine.plugstack(f"optional {PLUGIN} spool={SPOOL} field={word}")
+    record = machine.write("/record", f"JS1:other|{json.dumps(make_record())}\n")
+    asked = {"Extra": "*,Extra", "SystemComment": "*,SystemComment", "AdminComment": "AdminComment,*"}[field]
+    (machine.bin / "sacct").write_text(f'#!/bin/sh\ncase "$*" in *"-o "{asked}) cat "{record}" ;; *) exit 1 ;; esac\n')
+    (found,) = machine.named("stored")
+    assert (found.status.value, found.what) == ("OK", "1 record of this node's jobs in the last 24 h")
+
+
 RESTORE = "#!/bin/sh\ncase $1 in --help) echo '  restore        undo' ;; restore) {} ;; *) cat '{}' ;; esac\n"
 
 
@@ -151,6 +163,8 @@ def test_sink_file_needs_no_database(machine: Machine) -> None:
     machine.config(AccountingStorageType="accounting_storage/none")
     machine.plugstack(f"optional {PLUGIN} spool={SPOOL} sink=file")
     assert machine.named("slurmdbd")[0].what.startswith("not needed")
+    assert machine.named("stored") == []
+    machine.config(AccountingStorageType="accounting_storage/slurmdbd")
     assert machine.named("stored") == []
 
 
