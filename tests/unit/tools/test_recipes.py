@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -239,16 +240,27 @@ def test_the_controllers_writer_sweeps_as_slurmuser(tmp_path: Path) -> None:
         shutil.rmtree(place)
 
 
-def test_the_summary_of_a_step_compares_ranks_of_one_program_only(tmp_path: Path) -> None:
+def summary(folder: Path, waits: Sequence[tuple[int, float]]) -> str:
+    """Returns what srun-summary says of ranks that waited so many seconds."""
     head = "rank,pid,end,function,calls,time_s,wait_s,longest_wait_s,bytes\n"
+    rows = [f"{rank},{10 + place},finalized,MPI_Recv,1,{wait},{wait},1,0\n" for place, (rank, wait) in enumerate(waits)]
+    (folder / "mpi-wait_time.7.0.c1.csv").write_text(head + "".join(rows))
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "MPI_WAIT_SUMMARY": str(folder), "PATH": "/usr/bin:/bin"}
+    return subprocess.run([ROOT / "contrib/recipes/srun-summary"], env=step, capture_output=True, text=True,
+                          timeout=60, check=True).stderr
 
+
+@pytest.mark.parametrize("wait,words", [(0.0, "0 ms"), (0.0004, "0.4 ms"), (0.5123, "512 ms"), (0.9996, "1 s"),
+                                        (99.9, "99.9 s"), (119.7, "2 min 00 s"), (999.6, "16 min 40 s"),
+                                        (3599.6, "1 h 00 min"), (12345.1, "3 h 26 min"), (360000, "100 h 00 min")])
+def test_the_summary_of_a_step_has_times_that_people_read(tmp_path: Path, wait: float, words: str) -> None:
+    said = summary(tmp_path, [(0, wait), (1, wait)])
+    assert f"waited {words} each on average" in said and f"on c1, {words};" in said
+
+
+def test_the_summary_of_a_step_compares_ranks_of_one_program_only(tmp_path: Path) -> None:
     def said(*ranks: int) -> str:
-        rows = [f"{rank},{10 + place},finalized,MPI_Recv,1,{1 + place},{1 + place},1,0\n"
-                for place, rank in enumerate(ranks)]
-        (tmp_path / "mpi-wait_time.7.0.c1.csv").write_text(head + "".join(rows))
-        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "MPI_WAIT_SUMMARY": str(tmp_path), "PATH": "/usr/bin:/bin"}
-        return subprocess.run([ROOT / "contrib/recipes/srun-summary"], env=step, capture_output=True, text=True,
-                              timeout=60, check=True).stderr
+        return summary(tmp_path, [(rank, 1 + place) for place, rank in enumerate(ranks)])
 
     assert "least rank 0 on c1, 1 s; most rank 1 on c1, 2 s" in said(0, 1)
     assert "2 ranks" in said(0, 0) and "of several MPI programs" in said(0, 0) and "least" not in said(0, 0)
