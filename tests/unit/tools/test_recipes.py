@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import pwd
@@ -20,6 +21,7 @@ from urllib.parse import urlparse
 
 import pytest
 import yaml
+from jinja2.nativetypes import NativeEnvironment
 
 from tests.lib.waiting import wait_for
 
@@ -74,6 +76,33 @@ def test_the_playbook_writes_the_readme_s_line() -> None:
     assert re.search(edit["ansible.builtin.lineinfile"]["regexp"], written)
     for task in play["tasks"]:
         assert sum(key.startswith("ansible.builtin.") for key in task) == 1, task["name"]
+
+
+@pytest.mark.parametrize("place", ["build/deb", "{here}/build/deb", "elsewhere"])
+def test_the_playbook_finds_the_packages_or_does_nothing(tmp_path: Path, place: str) -> None:
+    """From the working directory on. Ansible would search beside the playbook, and go on without them: the line in
+    plugstack.conf would name a plugin that is not there. Its filters and lookups are doubles here."""
+    files = ["libmpiwait_1_amd64.deb", "mpi-wait-tools_1_all.deb", "spank-mpi-wait-slurm22.05_1_amd64.deb"]
+    (tmp_path / "build/deb").mkdir(parents=True)
+    for name in [*files, "spank-mpi-wait-energy-slurm22.05.8_1_amd64.deb"]:
+        (tmp_path / "build/deb" / name).touch()
+    play = yaml.safe_load(PLAYBOOK.read_text())[0]
+    ansible = NativeEnvironment()
+    ansible.filters.update(path_join=lambda parts: os.path.join(*parts), basename=os.path.basename,
+                           regex_replace=lambda text, old, new: re.sub(old, new, text))
+    known: dict[str, Any] = {**play["vars"], "packages": place.format(here=tmp_path)}
+    known |= {"lookup": lambda _, name: {"PWD": str(tmp_path)}[name],
+              "query": lambda _, *patterns: [path for pattern in patterns for path in glob.glob(pattern)]}
+    for name in ("folder", "found"):
+        known[name] = ansible.from_string(known[name]).render(known)
+    first, _, copy, install = play["tasks"][:4]
+    wanted = [] if place == "elsewhere" else files
+    assert [Path(path).name for path in known["found"]] == wanted
+    assert ansible.compile_expression(first["ansible.builtin.assert"]["that"])(known) == bool(wanted)
+    assert ansible.from_string(copy["loop"]).render(known) == known["found"] and "when" not in install
+    there = ansible.from_string(install["vars"]["files"]).render(known)
+    assert "{{ files | join(' ') }}" in install["ansible.builtin.command"]
+    assert list(there) == [f"{copy['ansible.builtin.copy']['dest']}{name}" for name in wanted]
 
 
 MAIL = ROOT / "contrib/recipes/mail-report"
