@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from ..jobs.sacct import LAST
-from ..meaning.imbalance import ranks_time
+from ..meaning.imbalance import ranks_time_in_sums
 from ..meaning.programs import Fact, Program, fact_of
 from ..meaning.rows import record_in
 from ..record.record import Record
@@ -69,7 +69,7 @@ class Gathered:
             return
         self.from_extra += field == "Extra"
         ranked = frozenset(step.id for step in record.steps if step.ranks)
-        fact = fact_of(record, row["User"], ranks_time(record) or 0.0)
+        fact = fact_of(record, row["User"], ranks_time_in_sums(record))
         self._jobs.append(_Job(row[LAST], row["JobName"], ranked, fact))
 
     def _names_of(self, job: _Job) -> set[str]:

@@ -49,6 +49,24 @@ def ranks_time(record: Record, step: Step | None = None) -> float | None:
     return time if time <= NUMBER_MAX else None
 
 
+ROUNDED_FROM = 0.01  # share below which its three decimals leave the time wrong by more than 5 percent
+
+
+def ranks_time_in_sums(record: Record) -> float:
+    """Returns the seconds of ranks_time(), for sums over jobs; 0 if no rank was seen, or if the record does not tell.
+
+    The record's share of waiting is rounded, to 0 for ranks that hardly wait: the time of the steps stands in for these
+    ranks, since a sum without them would be one of the jobs that wait.
+    """
+    wait, time = record.wait, ranks_time(record) or 0.0
+    if wait is None or wait.share is None or wait.share >= ROUNDED_FROM:
+        return time
+    steps = steps_of_ranks(record)
+    seen, known = sum(step.ranks for step in steps), [ranks_time(record, step) for step in steps]
+    stood_in = sum(one for one in known if one is not None) if seen and None not in known else 0.0
+    return max(wait.total, stood_in * max(1.0, wait.ranks / seen)) if stood_in else time
+
+
 def is_busy(seconds: float, least: float, most: float) -> bool:
     """Returns True if a rank that waits that many seconds is among the busiest."""
     return seconds <= least + (most - least) * BUSY

@@ -14,7 +14,7 @@ from ..text.output import Refusal
 from .advice import BROKEN
 from .bill import billed_joules
 from .cost import cost_together, saved_together, saving_of
-from .imbalance import imbalance_of, ranks_time
+from .imbalance import imbalance_of, ranks_time_in_sums
 from .reading import energy_of
 
 GROUPS = ("job", "account", "user", "partition", "policy")
@@ -162,7 +162,7 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         estimated=waiting is not None,
         wait_s=wait.total if wait else 0.0,
         asleep_s=asleep_s,
-        ranks_s=ranks_time(record) or 0.0,
+        ranks_s=ranks_time_in_sums(record),
         lost_s=imbalance.lost_s if imbalance and not imbalance.lone and run.state not in BROKEN else None,
         simulated=energy is not None and energy.source == "simulated",
         lacks_gpus=energy is not None and energy.lacks_gpus,

@@ -99,6 +99,19 @@ def test_a_job_of_several_days_counts_once(top: Top) -> None:
     assert json.loads(ask(top, "--json", answer=again))["rows"][0]["jobs"] == 2
 
 
+@pytest.mark.parametrize("share,steps,expected", [(0, 1, 96.0), (0.001, 1, 96.0), (0, 0, 0.0), (0.01, 1, 4.0)])
+def test_ranks_that_hardly_wait_are_in_the_ranks_time(top: Top, share: float, steps: int, expected: float) -> None:
+    """The share in the record has three decimals. Without these jobs, a sum would be that of the jobs that wait."""
+    calm = make_record([0.01, 0.01, 0.01, 0.01])
+    calm["mpi_wait"]["wait"]["share"] = share
+    calm["mpi_wait"]["steps"] = calm["mpi_wait"]["steps"][:steps]
+    answer = [row("101", make_record()), row("102", calm)]
+    (line,) = json.loads(ask(top, "--json", "--by", "user", answer=answer))["rows"]
+    assert line["ranks_s"] == pytest.approx(100 + expected) and line["wait_s"] == pytest.approx(29.04)
+    if expected == 96:
+        assert re.search(r"^  ada .* 1\.5 %  +13 %", ask(top, "--by", "user", answer=answer), re.M)
+
+
 def test_a_job_that_may_have_hung_is_in_no_loss(top: Top) -> None:
     """It did not run to its end: the rank that waits least may have stopped answering, and the work be balanced."""
     hung = make_record([0.0, 80.0, 80.0, 80.0])
