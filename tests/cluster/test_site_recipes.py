@@ -225,7 +225,7 @@ def test_the_exporter_writes_whole_files(tmp_path: Path) -> None:
     assert exporter(tmp_path, str(tmp_path)).stderr == ""
     file = tmp_path / "mpi_wait.prom"
     values = {(name, labels): value for name, labels, value in parsed(file.read_text())}
-    seven = 'job="7",policy="nap"'
+    seven = 'jobid="7",policy="nap"'
     assert values["mpi_wait_job_waiting_seconds", seven] == 3 and values["mpi_wait_job_run_seconds", seven] == 9
     assert values["mpi_wait_job_energy_joules", seven + ',source="rapl"'] == 2.5
     assert values["mpi_wait_up", ""] == 1 and values["mpi_wait_outbox_records", ""] == 1
@@ -249,5 +249,12 @@ def test_the_dashboard_shows_what_the_exporter_writes(tmp_path: Path) -> None:
     expressions = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     used = {name for expression in expressions for name in re.findall(r"mpi_wait_[a-z_]+", expression)}
     assert len(board["panels"]) == len({panel["id"] for panel in board["panels"]}) and used <= exported
+    noted(tmp_path, "7", json.dumps(JOB))
+    (tmp_path / "state/n1/energy").write_text(json.dumps(zones(6_000_000)))
+    labels = set(re.findall(r'(\w+)="', exporter(tmp_path, "-").stdout))
+    grouped = {word for expression in expressions for words in re.findall(r"by \(([^)]+)\)", expression)
+               for word in words.split(", ")}
+    # A scrape's own job and instance win over labels of these names, which become exported_job and exported_instance.
+    assert labels & {"job", "instance"} == set() and grouped <= labels | {"instance"}
     assert all(panel["description"] and expression.count("(") == expression.count(")")
                for panel, expression in zip(board["panels"], expressions))
