@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Iterable, Sequence
 
 from ..jobs.found import from_file, site_spool
 from ..jobs.named import JOBS_MAX
+from ..jobs.period import period_of
 from ..jobs.runs import latest_runs
-from ..jobs.sacct import DAY_S, Filters, Period, me, moment, names, read_days, read_named
+from ..jobs.sacct import Filters, me, moment, names, read_days, read_named
 from ..meaning.line import Line, with_parts
 from ..meaning.spread import sums_of
 from ..text.output import Refusal, output_is_utf8, output_width, wants_colour
@@ -39,18 +39,10 @@ def show_brief(width: int, colour: bool, utf8: bool, lines: Sequence[Line], rema
     return written(canvas.lines(), utf8)
 
 
-def _period(arguments: argparse.Namespace) -> Period:
-    until = arguments.until if arguments.until is not None else time.time()
-    since = arguments.since if arguments.since is not None else until - DAY_S
-    if since >= until:
-        arguments.refuse_usage("--since is not before --until")
-    return Period(since, until)
-
-
 def _rows(arguments: argparse.Namespace, jobs: Sequence[str]) -> Iterable[dict[str, str]]:
     if jobs:
         return read_named(jobs, arguments.duplicates)
-    days = read_days(_period(arguments), Filters(users=arguments.user or me("--brief")))
+    days = read_days(period_of(arguments, 1), Filters(users=arguments.user or me("--brief")))
     rows = [row for day in days for row in day]
     return rows if arguments.duplicates or not all(rows) else latest_runs(rows)
 

@@ -108,6 +108,12 @@ def test_a_job_that_may_have_hung_is_in_no_loss(report: Report) -> None:
     assert [lines[job][-3] for job in ("101", "102", "total")] == ["27 %", "–", "27 %"]
 
 
+def test_a_period_has_a_bound(report: Report) -> None:
+    """sacct is asked for a day at a time: of all days since 1970, as sacct itself takes them, 20000 times."""
+    assert "more than 3660 days" in refused(report("--brief", "-S", "1990-01-01", rows=[]), 2)
+    assert not (report.folder / "canned.json.argv").exists()
+
+
 def test_winbinds_users(report: Report) -> None:
     ask(report, "-u", "DOM\\eve", answer=[row("101", make_record(), User="DOM\\eve")])
     assert "--user=DOM\\eve" in report.asked()
