@@ -3,9 +3,10 @@
  * is the MPI library of the process, with the libraries below it that poll for messages. "The library" is this one.
  *
  * Invariant: outside of a blocking call of the thread, a hook does what would have happened without the library. A hook
- * asks the loader only for its own successor, and once. opal_progress does so in a process that uses no MPI function
- * (mpirun), and ucp_worker_progress because it appears only inside MPI_Init. The hook of libfabric asks whenever a
- * fabric is opened.
+ * asks the loader only for the function that it wraps. opal_progress does so once, and only in a process that uses no
+ * MPI function (mpirun). ucp_worker_progress asks at the first call from each object (up to 8; at each call from
+ * further ones), since a process may have several copies of UCX. The hook of libfabric asks whenever a fabric is
+ * opened.
  *
  * idle.c is the table of runtimes: which hooks serve each, and what must be switched on for them. There is one file per
  * hook.
