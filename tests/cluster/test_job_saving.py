@@ -15,7 +15,7 @@ from tests.lib.waiting import wait_for
 
 ABSENT = [f"{jobs.PROGRAMS}/absent", "1000000", "4", "0.35"]
 """One rank waits for 1.4 ms of each 5.4: in looks nobody sleeps in waits as short as that."""
-REASONS = ("too few looks", "counters too coarse", "no rank slept", "ranks slept in looks", "no steps were compared")
+REASONS = ("too few looks", "counters too coarse", "no rank slept", "ranks slept in looks", "no periods were compared")
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]  # ranks that the machine holds up rarely look together
 

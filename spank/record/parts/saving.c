@@ -6,7 +6,7 @@
 #include "spank/record/parts/number.h"
 
 #define MILLIWATTS_MAX INT64_C(1000000000000) /* most that a node writes, and that is accepted of one */
-#define UNCOMPARED     "no steps were compared"
+#define UNCOMPARED     "no periods were compared"
 #define PERCENT_MAX    100
 #define ERROR_MAX      100 /* percent: a wider interval tells nothing */
 

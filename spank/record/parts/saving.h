@@ -27,7 +27,7 @@ struct record_saving {
 	char why[65];    /* why a node does not know its saving; "": all nodes do */
 };
 
-/* How much longer steps are because ranks sleep, as a part of their length. */
+/* How much longer periods (spank/record/waits/cost.h) are because ranks sleep, as a part of their length. */
 struct record_saving_cost {
 	bool known;
 	double longer; /* 0.01: one percent longer */

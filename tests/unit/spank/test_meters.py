@@ -181,7 +181,7 @@ def test_looks_tell_nothing_of_joules_by_other_counters(
     machine.board(**END)
     saving = machine.finish()["saving"]
     assert saving == {"why": why} if why else saving["looks"] == 48
-    assert machine.merged()["energy"]["saved_why"] == (why or "no steps were compared")
+    assert machine.merged()["energy"]["saved_why"] == (why or "no periods were compared")
 
 
 @pytest.mark.parametrize("meters", [

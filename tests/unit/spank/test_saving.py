@@ -229,7 +229,7 @@ def test_joules_by_different_counters_have_no_saving(tmp_path: Path) -> None:
 
 def test_where_no_steps_were_compared_power_alone_says_nothing(tmp_path: Path) -> None:
     energy = merge(tmp_path, [node_record(saving=KNOWN)])["energy"]
-    assert "saved" not in energy and energy["saved_why"] == "no steps were compared"
+    assert "saved" not in energy and energy["saved_why"] == "no periods were compared"
 
 
 @pytest.mark.parametrize("saving", [
