@@ -111,7 +111,7 @@ def _cost(found: Found) -> float | None:
 
 
 def _saved(found: Found) -> float | None:
-    """Returns the saving as a share of a step's energy; None if no saving is seen."""
+    """Returns the saving as a share of a period's energy; None if no saving is seen."""
     energy = found.record.energy if found.step is None and found.record.is_complete else None
     saved = energy.saved if energy is not None else None
     return saved.percent / 100 if saved is not None and saved.is_seen else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..record.energy import Saved
 from ..record.record import Record
-from ..record.wait import Cost
+from ..record.wait import WINDOWS_LEAST, Cost
 from ..text.units import plural, safe, scaled
 
 TOO_LITTLE = "too little was seen to tell"
@@ -34,15 +34,16 @@ def cost_line(cost: Cost) -> str:
     """Returns the report's words on the cost, as the end of a sentence."""
     looks = plural(cost.windows, "look")
     if not cost.is_known:
-        return f"{TOO_LITTLE} what sleeping cost ({looks})"
+        lacking = f"; {WINDOWS_LEAST} are needed" if cost.windows < WINDOWS_LEAST else ", but the periods vary too much"
+        return f"{TOO_LITTLE} what sleeping cost ({looks}{lacking})"
     size, words = _size_and_error(cost.percent, cost.error)
     how = "less time" if size < 0 else "longer"
-    return f"steps slept in took {words} {how} than those looked at ({looks})"
+    return f"periods slept in took {words} {how} than those in looks ({looks})"
 
 
 def unknown_line() -> str:
-    """Returns the report's words for ranks that had an account, but no steps to compare."""
-    return f"{TOO_LITTLE} what sleeping cost (no steps were compared)"
+    """Returns the report's words for ranks that had an account, but no periods to compare."""
+    return f"{TOO_LITTLE} what sleeping cost (no periods were compared)"
 
 
 def too_much_line(cost: Cost) -> str:
@@ -75,13 +76,13 @@ def saved_words(saved: Saved) -> str:
     return interval_words(saved.percent, saved.error)
 
 
-def _steps_took(record: Record) -> str:
-    """Says by how much longer the steps were, from the measured cost; "" if there is none."""
+def _periods_took(record: Record) -> str:
+    """Says by how much longer the periods were, from the measured cost; "" if there is none."""
     cost = record.wait.cost if record.wait is not None else None
     if cost is None:
         return ""
     size = round(cost.percent, 1)
-    return f" while steps took {abs(size):.1f} % {'less time' if size < 0 else 'longer'}"
+    return f" while periods took {abs(size):.1f} % {'less time' if size < 0 else 'longer'}"
 
 
 def _of_what(record: Record, saved: Saved) -> str:
@@ -93,7 +94,7 @@ def _of_what(record: Record, saved: Saved) -> str:
 def _energy_words(record: Record) -> str:
     """Names the energy that is compared: looks read packages and memory, never GPUs."""
     has_gpus = record.energy is not None and record.energy.has_gpus
-    return "of the energy of a step" + (" without GPUs" if has_gpus else "")
+    return "of the energy of a period" + (" without GPUs" if has_gpus else "")
 
 
 def saving_of(record: Record) -> Saved | None:
@@ -117,7 +118,7 @@ def saving_line(record: Record) -> str:
     words, of = f"{saved_words(saved)} {_energy_words(record)}", _of_what(record, saved)
     if not saved.is_seen:
         return f"no saving is seen: {words}{of}"
-    power = f"{scaled(saved.beside_w, 'W')} instead of {scaled(saved.look_w, 'W')}{_steps_took(record)}"
+    power = f"{scaled(saved.beside_w, 'W')} instead of {scaled(saved.look_w, 'W')}{_periods_took(record)}"
     if saved.percent < 0:
         return f"nothing: {words}, {power}{of}"
     return f"{'at least ' if saved.at_least else ''}{words}: {power}{of}"

@@ -64,7 +64,7 @@ def gpus_of(reader: Reader | None) -> Gpus | None:
 class Saved:
     """The measured saving of sleeping. record_fields.def says how it is computed."""
 
-    percent: float  # saving in percent of the energy of a step in which no rank sleeps
+    percent: float  # saving in percent of the energy of a period in which no rank sleeps
     error: float  # half of the width of the 95 % interval of percent
     looks: int
     look_w: float = 0.0  # mean power in looks, summed over nodes

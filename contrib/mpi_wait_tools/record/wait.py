@@ -1,5 +1,5 @@
-"""The waiting in a record: ranks, calls, phases, call sites, worlds, and the cost of sleeping. The cost compares steps
-that ranks slept in with steps in which no rank sleeps.
+"""The waiting in a record: ranks, calls, phases, call sites, worlds, and the cost of sleeping. The cost compares
+periods (turns of the program's loop) that ranks slept in with periods in which no rank sleeps.
 """
 
 from __future__ import annotations

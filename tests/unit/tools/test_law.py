@@ -86,7 +86,7 @@ SENTENCES = {
         "A look is {window} milliseconds long or more",
         "(waits of {long} ms and more are slept in there as well, for {slept} of what is known)",
     ),
-    "packaging/man/mpi-wait.1": ("before its start of {start} milliseconds a rank is earned",),
+    "packaging/man/mpi-wait.1": ("the {start} milliseconds that a job may lose at its start",),
     "policies/README.md": (
         "| `yield` | polls, and offers its core to other threads | 1/{share} of the wait, {most_us} µs |",
         "in others for up to 1/{share} of them so far | in all {percent} % of its run, and {start} ms |",

@@ -514,14 +514,14 @@ def with_saving(**changes: Any) -> dict[str, Any]:
     return record
 
 
-POWER = "212 W instead of 234 W while steps took 0.3 % longer"
+POWER = "212 W instead of 234 W while periods took 0.3 % longer"
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({}, f"9.1 % ± 0.6 of the energy of a step: {POWER} (412 looks)"),
-    ({"at_least": True, "nodes": 1}, f"at least 9.1 % ± 0.6 of the energy of a step: {POWER} (412 looks, 1 of"),
-    ({"percent": 0.4, "error": 0.9}, "no saving is seen: 0.4 % ± 0.9 of the energy of a step (412 looks)"),
-    ({"percent": -2.5}, f"nothing: −2.5 % ± 0.6 of the energy of a step, {POWER} (412 looks)"),
+    ({}, f"9.1 % ± 0.6 of the energy of a period: {POWER} (412 looks)"),
+    ({"at_least": True, "nodes": 1}, f"at least 9.1 % ± 0.6 of the energy of a period: {POWER} (412 looks, 1 of"),
+    ({"percent": 0.4, "error": 0.9}, "no saving is seen: 0.4 % ± 0.9 of the energy of a period (412 looks)"),
+    ({"percent": -2.5}, f"nothing: −2.5 % ± 0.6 of the energy of a period, {POWER} (412 looks)"),
 ])
 def test_what_sleeping_saved(report: Report, changes: dict[str, Any], said: str) -> None:
     rows = [make_row(json.dumps(with_saving(**changes)))]
@@ -547,7 +547,7 @@ def test_saving_beside_gpus_is_of_the_rest(report: Report) -> None:
     record = with_saving()
     record["mpi_wait"]["energy"]["not_counted"] = ["gpus"]
     text = " ".join(shown(report("123", "--width", "98", rows=[make_row(json.dumps(record))])).split())
-    assert "Saved 9.1 % ± 0.6 of the energy of a step without GPUs: 212 W" in text and "whole node" not in text
+    assert "Saved 9.1 % ± 0.6 of the energy of a period without GPUs: 212 W" in text and "whole node" not in text
 
 
 @pytest.mark.parametrize("why", ["too few looks", "shared with other jobs", "counters too coarse", "\x1b[31mred"])

@@ -20,7 +20,7 @@ from tests.lib.records import merge
 from tests.lib.segments import read_slots, segment, slot
 
 COST = {"percent": 0.31, "error": 0.12, "windows": 843, "seconds": 432, "slowdown": 1}
-SAID = "steps slept in took 0.3 % ± 0.1 longer than those looked at (843 looks)"
+SAID = "periods slept in took 0.3 % ± 0.1 longer than those in looks (843 looks)"
 TOO_LITTLE = "too little was seen to tell"
 
 
@@ -69,20 +69,20 @@ def test_from_the_segment_to_the_report(report: Report, tmp_path: pathlib.Path) 
         records.append(node_record(f"c{node}", "c[1-2]"))
         records[-1]["steps"][0]["wait"] = read_slots(tmp_path, segment(*ranks))
     record = {"mpi_wait": merge(tmp_path, records)}
-    said = "Cost steps slept in took 0.6 % ± 0.1 longer than those looked at (62 looks)"
+    said = "Cost periods slept in took 0.6 % ± 0.1 longer than those in looks (62 looks)"
     assert said in text_of(report, record) and "allowed" not in text_of(report, record)
 
 
 @pytest.mark.parametrize(("cost", "line"), [
     (Cost(0.31, 0.12, 843, 1), SAID),
-    (Cost(0.31, 0.02, 843, 1), "steps slept in took 0.31 % ± 0.02 longer than those looked at (843 looks)"),
-    (Cost(0.0, 0.0, 8, 1), "steps slept in took 0.00 % ± 0.01 longer than those looked at (8 looks)"),
-    (Cost(-0.26, 0.2, 9, 1), "steps slept in took 0.3 % ± 0.2 less time than those looked at (9 looks)"),
-    (Cost(-0.04, 0.2, 9, 1), "steps slept in took 0.0 % ± 0.2 longer than those looked at (9 looks)"),
-    (Cost(12.34, 10.0, 9, 1), "steps slept in took 12.3 % ± 10.0 longer than those looked at (9 looks)"),
-    (Cost(0.31, 0.12, 7, 1), f"{TOO_LITTLE} what sleeping cost (7 looks)"),
-    (Cost(0.31, 10.1, 843, 1), f"{TOO_LITTLE} what sleeping cost (843 looks)"),
-    (Cost(0.0, 0.0, 0, 0), f"{TOO_LITTLE} what sleeping cost (0 looks)"),
+    (Cost(0.31, 0.02, 843, 1), "periods slept in took 0.31 % ± 0.02 longer than those in looks (843 looks)"),
+    (Cost(0.0, 0.0, 8, 1), "periods slept in took 0.00 % ± 0.01 longer than those in looks (8 looks)"),
+    (Cost(-0.26, 0.2, 9, 1), "periods slept in took 0.3 % ± 0.2 less time than those in looks (9 looks)"),
+    (Cost(-0.04, 0.2, 9, 1), "periods slept in took 0.0 % ± 0.2 longer than those in looks (9 looks)"),
+    (Cost(12.34, 10.0, 9, 1), "periods slept in took 12.3 % ± 10.0 longer than those in looks (9 looks)"),
+    (Cost(0.31, 0.12, 7, 1), f"{TOO_LITTLE} what sleeping cost (7 looks; 8 are needed)"),
+    (Cost(0.31, 10.1, 843, 1), f"{TOO_LITTLE} what sleeping cost (843 looks, but the periods vary too much)"),
+    (Cost(0.0, 0.0, 0, 0), f"{TOO_LITTLE} what sleeping cost (0 looks; 8 are needed)"),
 ], ids=str)
 def test_the_line_has_as_many_digits_as_are_known(cost: Cost, line: str) -> None:
     assert cost_line(cost) == line
@@ -145,7 +145,7 @@ def test_late_naps_are_no_reason_where_the_cost_is_known(report: Report) -> None
 def test_too_little_is_no_figure_anywhere(report: Report) -> None:
     record = with_cost(windows=7)
     text = text_of(report, record)
-    assert f"Cost {TOO_LITTLE} what sleeping cost (7 looks)" in text and "0.3 %" not in text
+    assert f"Cost {TOO_LITTLE} what sleeping cost (7 looks; 8 are needed)" in text and "0.3 %" not in text
     assert csv_of(report, record) == {"cost_windows": ("7", "")}
     page = page_of(report, record)
     assert f"{TOO_LITTLE} what sleeping cost" in page and "sleeping costs" not in page and "0.3 %" not in page
