@@ -19,8 +19,8 @@
 static const struct key keys[] = {
         {"slowdown", KEY_NUMBER, FIELD(slowdown_ppm),
          "PERCENT, from " TEXT(OPTIONS_SLOWDOWN_LEAST) " to " TEXT(OPTIONS_SLOWDOWN_MOST),
-         "bounds what sleeping costs the job, as measured:\n            steps slept in against steps in which nobody "
-         "sleeps",
+         "bounds what sleeping costs the job, as measured:\n            turns of the program's loop with sleep "
+         "against those without",
          "the policy's", .least = OPTIONS_SLOWDOWN_LEAST, .most = OPTIONS_SLOWDOWN_MOST, .scale = 1e4},
         {"pin", KEY_WORD, FIELD(pin), SITE_PIN_WORDS, "whether unbound tasks get cores of their own", "cores",
          .first = SITE_PIN_CORES},
