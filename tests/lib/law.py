@@ -16,7 +16,8 @@ COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 
 @cache
 def _sources() -> str:
-    files = [path for room in ("preload", "spank/policy") for path in sorted((ROOT / room).rglob("*.[ch]"))]
+    rooms = ("preload", "spank/policy", "spank/energy")
+    files = [path for room in rooms for path in sorted((ROOT / room).rglob("*.[ch]"))]
     return re.sub(r"\\\n", " ", "\n".join(path.read_text() for path in files))
 
 

@@ -11,9 +11,24 @@ from tests.lib.law import ROOT, count, fraction, matched, ms, number, plain, pol
 NAP, REST, PSTATE = policy("nap"), policy("umwait"), policy("pstate")
 DUTY = 2 ** (number("LOOKS_PERIOD_SHIFT") - number("LOOKS_WINDOW_SHIFT"))
 TIMES = {2: "twice", 3: "three times"}
+
+
+def looks_for_saving(level: int) -> str:
+    """Returns how many looks of that level make the least number of pairs: none of them is shorter than PAIR_S."""
+    look_s = (2 ** (number("LOOKS_WINDOW_SHIFT") + level) - number("RENEWAL_NS")) / 1e9
+    looks = number("SAVING_LOOKS_LEAST")
+    while looks / number("SAVING_LOOKS_LEAST") * look_s < number("PAIR_S"):
+        looks *= 2
+    return plain(looks)
+
+
 LAW = {
     "first": ms(number("LOOKS_FIRST_NS")),
     "window": ms(2 ** number("LOOKS_WINDOW_SHIFT")),
+    "saving": looks_for_saving(3),
+    "saving_17": looks_for_saving(2),
+    "saving_8": looks_for_saving(1),
+    "saving_4": looks_for_saving(0),
     "window_shift": plain(number("LOOKS_WINDOW_SHIFT")),
     "duty": fraction(DUTY),
     "periods": plain(DUTY),
@@ -85,6 +100,8 @@ SENTENCES = {
     "packaging/man/spank-mpi-wait.8": (
         "A look is {window} milliseconds long or more",
         "(waits of {long} ms and more are slept in there as well, for {slept} of what is known)",
+        "fewer than {saving} looks were read; of looks that are shorter than 33 ms, {saving_17} of 17 ms, {saving_8} "
+        "of 8 ms, and {saving_4} of 4 ms",
     ),
     "packaging/man/mpi-wait.1": ("the {start} milliseconds that a job may lose at its start",),
     "policies/README.md": (
@@ -100,7 +117,7 @@ SENTENCES = {
         "lose this share of its run, and {start} ms to start with",
         "The library knows a wait after it saw {known} ends of it",
         "Looks take the first {first} ms, then a {duty} of the time, and later a {steady} of that. A look lasts "
-        "{window} ms, and longer where steps are long: it holds {steps} of them",
+        "{window} ms, and longer where periods are long: it holds {steps} of them",
         "knows waits of {long} ms and more without that; ranks sleep in them during a look too, for {slept} of "
         "the shortest",
         "{pstate_us} unless given",
