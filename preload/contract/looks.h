@@ -7,18 +7,19 @@
  * of level k+1 begins where one of the two windows of level k in its period begins, or earlier if it would outlast the
  * period. So ranks that differ by a level look together for a good part of the time.
  *
- * A window should hold LOOKS_STEPS steps of the job. A call that repeats covers the time of its periods. The level
- * rises while calls whose periods fit LOOKS_STEPS times in a window cover less than half of the time. It falls when
- * calls whose periods fit as often in the next shorter window cover three quarters of it. So a call that comes once in
- * a hundred steps makes no window longer: its period is made of theirs. Each new window halves what is remembered.
+ * A window should hold LOOKS_STEPS turns of the program's loop. A call that repeats covers the time of its periods. The
+ * level rises while calls whose periods fit LOOKS_STEPS times in a window cover less than half of the time. It falls
+ * when calls whose periods fit as often in the next shorter window cover three quarters of it. So a call that comes
+ * once in a hundred turns makes no window longer: its period is made of theirs. Each new window halves what is
+ * remembered.
  *
  * After two periods of its level a job looks in one window of four. One of four of these looks is strict: nobody sleeps
  * in it in long waits either (budget/plan.h), so that the node's power can be compared (spank/energy/saving.h).
  *
- * A job begins with a look of LOOKS_FIRST_NS, twice as long with each level up to 5: about ten steps, so that their
+ * A job begins with a look of LOOKS_FIRST_NS, twice as long with each level up to 5: about ten turns, so that their
  * periods are known soon. Until then naps are short and charged by the clock, and the first window of a level may come
  * as late as its period. Without that, 64 ranks kept 14 percent of the CPU time of 150 waits of 5 ms, and with it 8
- * (emulated). Longer steps have as many behind them before the level has risen so far: their first look stays short.
+ * (emulated). Longer turns have as many behind them before the level has risen so far: their first look stays short.
  */
 #pragma once
 
