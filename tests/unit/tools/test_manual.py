@@ -55,6 +55,16 @@ def test_every_option_of_the_command_is_in_its_page(name: str) -> None:
     assert not missing(options, rendered("mpi-wait.1"))
 
 
+@pytest.mark.parametrize("name", [
+    "top/command", "report/command", "report/lines", "report/many", "meaning/bill", "trial/command", "check/command",
+])
+def test_every_key_of_the_json_is_in_the_page_of_the_command(name: str) -> None:
+    """By the sources, since no single output has all keys."""
+    source = (ROOT / f"contrib/mpi_wait_tools/{name}.py").read_text()
+    keys = words(source, r'"([a-z][a-z0-9_]+)"(?:: (?!")|, "[a-z_0-9]+", [a-z])')
+    assert not missing(keys, rendered("mpi-wait.1"))
+
+
 def test_every_refusal_of_a_grant_is_explained() -> None:
     """The texts stand where they are used, and no table of them is printed: the sources are what there is to ask."""
     wing = ROOT / "spank/cpufreq"
