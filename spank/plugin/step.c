@@ -340,7 +340,7 @@ static void bind_task(const struct step *step, uint32_t task, pid_t pid, struct 
 		return;
 	rc = topology_get_affinity(pid, now);
 	if (rc < 0) {
-		error_set(error, rc, "cannot read the affinity of task %u: %s", task, strerror(-rc));
+		error_set(error, rc, "cannot read the affinity of task %u: %s; it stays unbound", task, strerror(-rc));
 		return;
 	}
 	/* A task that may not use all the step's cores was bound by somebody else. A task's cores may all be offline.
@@ -351,7 +351,7 @@ static void bind_task(const struct step *step, uint32_t task, pid_t pid, struct 
 		return;
 	rc = topology_set_affinity(pid, own);
 	if (rc < 0)
-		error_set(error, rc, "cannot bind task %u: %s", task, strerror(-rc));
+		error_set(error, rc, "cannot bind task %u: %s; it stays unbound", task, strerror(-rc));
 }
 
 void step_bind_task(struct step *step, spank_t spank)
