@@ -305,12 +305,15 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	sampler->node_directory = run_directory_open_node(&config->run_directory);
 	sampler->job_directory = run_directory_open_job(&config->run_directory, config->job_id);
 	if (sampler->node_directory < 0 || sampler->job_directory < 0)
-		return error_set(error, -ENOENT, "no state of job %u under \"%s/%s\"", config->job_id,
-		                 config->run_directory.root, config->run_directory.node);
+		return error_set(error, -ENOENT,
+		                 "no state of job %u under \"%s/%s\"; the step is missing from the record",
+		                 config->job_id, config->run_directory.root, config->run_directory.node);
 	if (config->segment >= 0) {
 		sampler->segment = fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
 		if (sampler->segment < 0)
-			return error_set(error, -errno, "cannot duplicate the stats segment: %s", strerror(errno));
+			return error_set(error, -errno,
+			                 "cannot duplicate the stats segment: %s; the step is missing from the record",
+			                 strerror(errno));
 	}
 	rapl_open(&sampler->rapl, NULL);
 	sampler->ration = shared_ration_open(sampler->job_directory, SHARED_RATION_FILE);
@@ -320,7 +323,9 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	sampler->saving.due_ns = SAVING_FEED_NEVER;
 	sampler->counted = state_step_kind(config->step_id, state_crowd(sampler->node_directory)) == STATE_STEP_COUNTED;
 	result = sampler->counted && !config->is_unnoted ? state_step_count(sampler->job_directory) : 0;
-	return result ? error_set(error, result, "cannot count the step: %s", strerror(-result)) : 0;
+	return result ? error_set(error, result, "cannot count the step: %s; it is missing from the record",
+	                          strerror(-result))
+	              : 0;
 }
 
 int sampler_start(const struct sampler_config *config, struct sampler **ret_sampler, struct error *error)
@@ -345,7 +350,8 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 	}
 	if (result) {
 		sampler_free(sampler);
-		return error_set(error, result, "cannot start the sampler: %s", strerror(-result));
+		return error_set(error, result, "cannot start the sampler: %s; the step is missing from the record",
+		                 strerror(-result));
 	}
 	*ret_sampler = sampler;
 	return 0;
