@@ -178,8 +178,8 @@ static void segment_print(int segment, char text[SEGMENT_MAX], struct error *err
 	struct stat status;
 
 	if (descriptor < 0 || fstat(descriptor, &status) < 0)
-		error_set(error, -errno, "no stats segment: no descriptor from %d on: %s", INHERIT_FROM,
-		          strerror(errno));
+		error_set(error, -errno, "no stats segment: no descriptor from %d on: %s; waits are not counted",
+		          INHERIT_FROM, strerror(errno));
 	else
 		snprintf(text, SEGMENT_MAX, ";segment=%d:%llu:%llu;task=%d", descriptor,
 		         (unsigned long long)status.st_dev, (unsigned long long)status.st_ino, (int)getpid());

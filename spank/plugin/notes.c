@@ -30,7 +30,8 @@ int notes_begin(uint32_t uid, uint32_t gid, struct notes *ret_notes, struct erro
 
 	*ret_notes = (struct notes){.id = -1};
 	if (notes.id < 0)
-		return error_set(error, -errno, "no notes of processes without a slot: shmget: %s", strerror(errno));
+		return error_set(error, -errno, "processes without a slot are not counted: shmget: %s",
+		                 strerror(errno));
 	notes.page = shmat(notes.id, NULL, 0);
 	good = notes.page != (void *)-1 && page_prepare(notes.id, notes.page, uid, gid);
 	problem = errno;
@@ -41,7 +42,7 @@ int notes_begin(uint32_t uid, uint32_t gid, struct notes *ret_notes, struct erro
 	}
 	if (notes.page != (void *)-1)
 		shmdt(notes.page);
-	return error_set(error, -problem, "no notes of processes without a slot: %s", strerror(problem));
+	return error_set(error, -problem, "processes without a slot are not counted: %s", strerror(problem));
 }
 
 void notes_end(struct notes *notes)
