@@ -34,7 +34,7 @@ OTHERS = ("json", "csv", "plot", "html", "brief", "duplicates", "all_ranks", "re
 
 def _add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help="your running job: who waits now, each second anew")
-    parser.add_argument("--once", action="store_true", help="with --watch: one look, as text")
+    parser.add_argument("--once", action="store_true", help="with --watch: print the state once, as text")
 
 
 def _check_watch_usage(arguments: argparse.Namespace) -> None:

@@ -68,7 +68,7 @@ def state_of(host: Host, number: int) -> str:
 def ask_job(host: Host, target: Target) -> Watched:
     """Returns the job to watch. Raises Refusal if it does not run, or is not the caller's."""
     if shutil.which("srun") is None:
-        raise Refusal("srun was not found: --watch starts a look on each node with it")
+        raise Refusal("srun was not found: --watch starts a process on each node with it")
     rows = _rows(host, target.job)
     after = f"of a job that has ended, 'mpi-wait report {target.job}' shows the record"
     if not rows:

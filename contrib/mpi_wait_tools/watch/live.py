@@ -256,7 +256,7 @@ def _refuse_end(job: Watched, nodes: Nodes) -> None:
         nodes.take(0.05)
     if _has_ended(job):
         raise Refusal(_ended_line(job))
-    raise Refusal(f"srun no longer sends looks from the nodes of job {job.shown}: {nodes.why()}")
+    raise Refusal(f"srun sends nothing more from the nodes of job {job.shown}: {nodes.why()}")
 
 
 @contextlib.contextmanager
