@@ -186,7 +186,7 @@ def _check_asked(arguments: argparse.Namespace, asked: Asked) -> None:
     if not asked.paths and not asked.targets:
         arguments.refuse_usage("which job? JOBID[.STEP] as sacct shows it, or --record FILE")
     if not asked.is_list and len(asked.paths) + len(asked.targets) > JOBS_MAX:
-        arguments.refuse_usage(f"more than {JOBS_MAX} jobs: - reads any number of them from standard input")
+        arguments.refuse_usage(f"more than {JOBS_MAX} jobs: - reads up to 10000 of them from standard input")
     if asked.is_list and any(getattr(arguments, name) for name in FOR_FEW):
         arguments.refuse_usage("a list of jobs is a table, or --json or --csv: --plot, --html, --all-ranks, --exe and "
                                "--watch exclude it")

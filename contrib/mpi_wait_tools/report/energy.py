@@ -152,8 +152,8 @@ def _foreseen(canvas: Canvas, wait: Wait, forecast: Forecast) -> None:
     ladder = max(0, wait.naps - forecast.naps)
     canvas.line("Naps", f"{plural(forecast.naps, 'nap')} by forecast, {count(ladder)} by the ladder")
     if forecast.early:
-        canvas.line("Early", f"{plural(forecast.early, 'wait')} slept through ended after the last nap, "
-                             f"polled for {duration(forecast.early_seconds / forecast.early)} on average")
+        canvas.line("Early", f"ranks polled for {duration(forecast.early_seconds / forecast.early)} on average "
+                             f"after the last nap of {plural(forecast.early, 'wait')}")
 
 
 def _late_of_allowed(record: Record, wait: Wait, forecast: Forecast) -> str:

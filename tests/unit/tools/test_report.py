@@ -208,7 +208,8 @@ def test_what_was_foreseen_what_it_cost_and_what_was_allowed(report: Report) -> 
     record["mpi_wait"]["wait"] |= {"naps": 1000, "late": 20, "late_s": 0.05, "forecast": forecast}
     text = shown(report("123", "--width", "120", rows=[make_row(json.dumps(record))]))
     assert re.search(r"Naps +900 naps by forecast, 100 by the ladder", text)
-    assert re.search(r"Early +50 waits .* polled for 100 us on average", text.replace("µ", "u"))
+    text = text.replace("µ", "u")
+    assert re.search(r"Early +ranks polled for 100 us on average after the last nap of 50 waits", text)
     assert re.search(r"Late +late by 50\.?0* ms in all, 0\.05 % of the run; 1 % was allowed; 20 naps ended after", text)
     assert "past the budget" not in text
     assert "job,,late_allowed,1.0,s" in report("123", "--csv", rows=[make_row(json.dumps(record))]).stdout
