@@ -11,11 +11,11 @@
  *     relative_ppm=62500       B(w) = min(relative * w + absolute, max), see budget/ladder.h
  *     absolute_ns=0
  *     max_ns=100000
- *     rma_ns=10000             max inside MPI_Win_lock*, or 1/64 of the wait if that is more; if below max_ns
+ *     rma_ns=10000             max inside MPI_Win_lock*, or 1/128 of the wait if that is more; if below max_ns
  *     event_ns=10000000        optional: the longest sleep that a message ends; default 10 ms
  *     slowdown_ppm=10000       optional: part of its time that a rank may be late in all, see budget/account.h. Nothing
  *                              is forecast without it
- *     shared=0|1               the task shares its cores: the spin phase yields really; MPICH: 60 us more of budget
+ *     shared=0|1               the task shares its cores: the spin phase yields; MPICH, Intel MPI: 60 us more budget
  *     ibarrier=0|1             optional: an Ibarrier before some collectives, see wrap/prewait.h
  *     polls=0|1                optional: sleep in the program's own loops that only ask, see wait/loop.h
  *     sites=0|1                optional: tell waits apart by the program's call site, see wait/callsite.h
@@ -37,8 +37,8 @@
  *
  *     |FIELDS                  for each policy that they choose from, its fields, as policies have them;
  *                              CONFIG_CHOICES_MAX at most
- *     |NAME:NUMBER,...         at last, patterns of programs' names (program_name.h), each with the number of its
- * policy, from 1 on
+ *     |NAME:NUMBER,...         at last, patterns of programs' names (program_name.h), each with its policy's number:
+ *                              1 is the first of those above
  *
  * The first pattern that matches the base name of the process's executable gives the policy. Without a match the fields
  * before the first '|' hold. These also tell what the task was given: segment, task, notes, cpufreq, path and near.

@@ -135,6 +135,10 @@ SENTENCES = {
         "if the known wait lasted for {long} ms or more, it sleeps through {slept} of that",
         "is cut at a {cut} of the usual period",
     ),
+    "preload/contract/config_format.h": (
+        "max inside MPI_Win_lock*, or 1/{long_share} of the wait if that is more",
+        "MPICH, Intel MPI: {shared_us} us more budget",
+    ),
     "preload/contract/looks.h": (
         "lasts for 2^({window_shift}+k) ns ({window} ms at level 0) and lies in a period of {periods} times that",
         "After {young} periods of its level a job looks in one window of {steady_windows}",
