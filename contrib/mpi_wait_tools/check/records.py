@@ -208,8 +208,11 @@ def _clocks(host: Host, helper: str) -> Finding:
     name = "clocks"
     if not host.is_root:
         return not_seen(name, "only root can look for changes that were not undone", AS_ROOT)
-    usage = host.run([host.at(helper), "--help"]) if helper else None
-    if usage is None or not re.search(r"^\s+restore\s", usage.out, re.M):
+    if not helper:
+        return not_seen(name, "only mpi-wait-node can look for changes that were not undone, and it did not answer",
+                        "see 'helper'")
+    usage = host.run([host.at(helper), "--help"])
+    if not re.search(r"^\s+restore\s", usage.out, re.M):
         return not_seen(name, "mpi-wait-node has no 'restore' in this release: it changes no clock either", "nothing")
     ran = host.run([host.at(helper), "restore", "--dry-run"])
     if ran.done:

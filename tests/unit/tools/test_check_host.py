@@ -137,6 +137,13 @@ def test_clocks_are_asked_for_where_there_are_any(
     assert found.status.value == "NOT SEEN" and "only root" in found.what
 
 
+def test_without_a_helper_nothing_is_said_of_clocks(machine: Machine) -> None:
+    """What an earlier release left may still be there."""
+    machine.remove(HELPER)
+    (found,) = machine.named("clocks")
+    assert found.status.value == "NOT SEEN" and "did not answer" in found.what and found.do == "see 'helper'"
+
+
 def test_coarse_timers_are_a_warning(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "clock_getres", lambda clock: 0.004)
     assert "WARN timers: a resolution of 4 ms only" in machine.unwell()
