@@ -151,7 +151,7 @@ def test_an_upgrade_from_0_1_moves_the_energy_plugin_into_its_package(
         site.run(f"(while sleep 0.01; do [ -e {ENERGY} ] || echo gone; done) >/root/gone 2>&1 & echo $! >/root/watcher")
         said = site.run("apt-get -q -y install /root/new/{libmpiwait,mpi-wait-tools,spank-mpi-wait-slurm}*.deb",
                         network=True).stdout
-        assert (f"mpi-wait: {energy}. Until then the file of before stays" in said) == named
+        assert (f"mpi-wait: {energy}. Until then its earlier file stays" in said) == named
         site.run(f"apt-get -q -y install /root/new/{energy}*.deb", network=True)
         site.run("kill $(cat /root/watcher)")
         assert (site.read("/root/gone") == "") == named
