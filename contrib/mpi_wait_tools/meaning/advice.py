@@ -388,9 +388,9 @@ def _unforeseen_share(wait: Wait) -> float:
 def _of_the_unforeseen(record: Record, wait: Wait, share: str) -> Advice:
     says = f"{share} of the waits came at no foreseeable time"
     if "event" in (record.policy.asked, record.policy.used):
-        return _with_key(record, _slowdown(wait, 2.0), f"{says}: a larger slowdown= lets naps guess more.")
-    return Advice(f"{says}: event, where Open MPI runs over UCX, sleeps until the message comes, and a larger "
-                  "slowdown= lets naps guess more.", _pasted(record, "event"), POLICIES)
+        return _with_key(record, _slowdown(wait, 2.0), f"{says}: a larger slowdown= lets ranks nap more there.")
+    return Advice(f"{says}: event, where Open MPI runs over UCX, sleeps until the message comes; a larger "
+                  "slowdown= lets ranks nap more there.", _pasted(record, "event"), POLICIES)
 
 
 def _of_what_fits(record: Record, wait: Wait) -> Advice | None:
