@@ -39,16 +39,23 @@ static bool is_on_nosuid(const char *path)
 	return statvfs(path, &mounted) == 0 && mounted.f_flag & ST_NOSUID;
 }
 
-/* Returns true if the loader would run the program in secure mode, in which it ignores LD_PRELOAD. */
-static bool is_privileged(const char *path, const struct stat *status)
+/* Returns true if the program's file has rights for whoever runs it. */
+static bool has_rights(const char *path, const struct stat *status)
 {
-	if (is_on_nosuid(path))
-		return false;
 	if (status->st_mode & S_ISUID && status->st_uid != geteuid())
 		return true;
 	if (status->st_mode & S_ISGID && status->st_mode & S_IXGRP && status->st_gid != getegid())
 		return true;
 	return getxattr(path, "security.capability", NULL, 0) > 0;
+}
+
+/*
+ * Returns true if the loader would run the program in secure mode, in which it ignores LD_PRELOAD. The file system is
+ * asked last and rarely: where it is parallel, all its servers may have to answer.
+ */
+static bool is_privileged(const char *path, const struct stat *status)
+{
+	return has_rights(path, status) && !is_on_nosuid(path);
 }
 
 /*
