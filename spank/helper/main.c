@@ -22,6 +22,7 @@
 #include "spank/policy/site.h"
 #include "spank/store/nodelist.h"
 #include "spank/store/outbox.h"
+#include "spank/store/sweep.h"
 #include "spank/store/writer.h"
 
 #include <errno.h>
@@ -119,7 +120,7 @@ static int run_drain(struct arguments *arguments)
 static int run_sweep(struct arguments *arguments)
 {
 	recorder_make_all(arguments->state_root, arguments->writer.outbox, wanted(&arguments->site));
-	return report(arguments, writer_sweep(&arguments->writer, &arguments->error));
+	return report(arguments, sweep_run(&arguments->writer, &arguments->error));
 }
 
 /* Returns the job's option as Slurm passes it to prologs, or as SPANK spells it. */

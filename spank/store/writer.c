@@ -7,7 +7,7 @@
 #include "spank/store/deliver.h"
 #include "spank/store/job_files.h"
 #include "spank/store/outbox.h"
-#include "spank/store/spool.h"
+#include "spank/store/round.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,18 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TRIES       3                /* tries to store a job before it is left for the sweep */
-#define LOCK_WAIT_S 5                /* longest wait for a job's lock */
-#define SLOT_WAIT_S 60               /* longest wait for a permit to connect */
-#define POLL_NS     SECOND_NS        /* longest time between two reads of the outbox */
-#define PAUSE_MAX_S 5.0              /* longest time between two counts of a job's files */
-#define FLUSH_S     20               /* how long flush sweeps */
-#define IN_ROW_MAX  32               /* failures in a row after which slurmdbd, or the spool, counts as broken */
-#define LINES_MAX   10               /* log lines for records that one process leaves */
-#define QUIET_S     120              /* a file younger than this may still have its own writer */
-#define MISSING_S   900              /* a node that has not reported after this time will not */
-#define EXPIRED_S   (30 * 24 * 3600) /* a job that slurmdbd has not known for this time is given up */
-#define WORK_AGAIN  3                /* a result: the work is tried again when it is due */
+#define TRIES       3         /* tries to store a job before it is left for the sweep */
+#define LOCK_WAIT_S 5         /* longest wait for a job's lock */
+#define POLL_NS     SECOND_NS /* longest time between two reads of the outbox */
+#define PAUSE_MAX_S 5.0       /* longest time between two counts of a job's files */
+#define WORK_AGAIN  3         /* a result: the work is tried again when it is due */
 
 static const unsigned retry_s[TRIES] = {0, 15, 45}; /* pause before each try, the first excepted */
 
@@ -38,28 +31,18 @@ struct work {
 	uint64_t deadline_ns; /* time up to which other nodes' records are waited for */
 	double pause_s;       /* time until the next try */
 	unsigned tries;       /* tries that failed */
-	unsigned failures;    /* earlier sweeps that failed for a reason of the job's own */
 };
 
-/* The state of one process's command. A round stores all that is due, by one connection. */
+/* The state of one drain. A round stores all that is due, by one connection. */
 struct writer {
 	const struct writer_config *config;
-	struct turn *turn; /* NULL in a sweep */
-	struct spool spool;
-	const char *node; /* this node's name; NULL in a sweep */
-	struct dbd *dbd;  /* the round's connection; NULL: none yet */
-	int slot;         /* the round's permit to connect; -1: none */
-	bool broken;      /* slurmdbd takes nothing in this round */
-	unsigned in_row;  /* jobs that slurmdbd refused since it last took one */
-	unsigned unmoved; /* records that the spool refused since it last took one */
-	size_t left;      /* records that are left for the sweep */
-	struct error why; /* why the first of those is left */
-	size_t lines;     /* log lines so far */
+	struct round round;
+	struct turn *turn;
+	const char *node; /* this node's name */
 	bool starved;     /* the outbox could not be read, or there was no memory for its records */
 	size_t sorted;    /* length of the part of `work` that is sorted by key */
 	size_t count;
 	struct work *work;
-	time_t swept; /* when the sweep began, by the spool's clock */
 	int result;
 	struct error *error;
 };
@@ -79,61 +62,6 @@ static uint64_t later_ns(double seconds)
 	return clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
 }
 
-/* Logs why one job is left. Logs LINES_MAX lines in all; lines_end then logs how many are missing. */
-static void line_log(struct writer *writer, const char *text)
-{
-	if (++writer->lines <= LINES_MAX)
-		log_error("%s", text);
-}
-
-/* Logs how many records were left for the sweep, and how many lines about them were left out. */
-static void lines_end(struct writer *writer)
-{
-	if (writer->left > 0)
-		log_error("%zu records are left for the sweep: %s", writer->left, writer->why.text);
-	if (writer->lines > LINES_MAX)
-		log_error("%zu more lines like these are left out", writer->lines - LINES_MAX);
-	writer->left = writer->lines = 0;
-	writer->why.text[0] = '\0';
-}
-
-/* Counts whether slurmdbd took a job. Returns false if it takes none: it is away, or refuses many in a row. */
-static bool row_count(struct writer *writer, int result)
-{
-	if (result == 0)
-		writer->in_row = 0;
-	writer->in_row += result == -EPROTO;
-	return result != DBD_AWAY && writer->in_row < IN_ROW_MAX;
-}
-
-/* Stores a job by the round's connection, for which it takes a permit first. Notes if slurmdbd takes nothing. */
-static int round_store(struct writer *writer, const char *key, enum store_accept accept, struct error *error)
-{
-	int result;
-
-	if (writer->spool.site->sink == SITE_SINK_SLURMDBD && writer->slot < 0)
-		writer->slot = spool_slot_take(&writer->spool, SLOT_WAIT_S);
-	if (writer->slot == -EBUSY) {
-		writer->broken = true;
-		return error_set(error, -EBUSY, "too many others are writing to slurmdbd");
-	}
-	result = store_job(&writer->spool, &writer->dbd, key, accept, LOCK_WAIT_S, error);
-	writer->broken = !row_count(writer, result);
-	return result;
-}
-
-/* Ends a round of jobs: closes the connection to slurmdbd and gives its permit back. */
-static void round_end(struct writer *writer)
-{
-	dbd_close(writer->dbd);
-	writer->dbd = NULL;
-	if (writer->slot >= 0)
-		close(writer->slot);
-	writer->slot = -1;
-	writer->broken = false;
-	writer->in_row = 0;
-}
-
 /* Returns the delay before the first try, with a random part: when a large array ends, many jobs end together. */
 static double first_delay_s(const struct writer_config *config)
 {
@@ -148,7 +76,7 @@ static double first_delay_s(const struct writer_config *config)
  */
 static int is_mine(struct writer *writer, const char *key, struct job_files_view *ret_view, struct error *error)
 {
-	int result = job_files_count(&writer->spool, key, writer->node, ret_view, error);
+	int result = job_files_count(&writer->round.spool, key, writer->node, ret_view, error);
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
@@ -160,11 +88,10 @@ static int work_missed(struct writer *writer, struct work *work, struct error *r
 {
 	if (++work->tries < TRIES) {
 		work->pause_s = writer->config->first_delay_s ? retry_s[work->tries] : 1;
-		error_move(&writer->why, reason);
+		error_move(&writer->round.why, reason);
 		return WORK_AGAIN;
 	}
-	writer->left++;
-	error_move(&writer->why, reason);
+	round_leave(&writer->round, reason);
 	return WRITER_LEFT;
 }
 
@@ -172,7 +99,7 @@ static int work_missed(struct writer *writer, struct work *work, struct error *r
 static int work_store(struct writer *writer, struct work *work, bool overdue, struct error *error)
 {
 	struct error reason = {0};
-	int result = round_store(writer, work->key, overdue ? STORE_ALONE : STORE_COMPLETE, &reason);
+	int result = round_store(&writer->round, work->key, overdue ? STORE_ALONE : STORE_COMPLETE, &reason);
 
 	if (result == 0 || (result == STORE_LEFT && overdue))
 		return result;
@@ -186,14 +113,14 @@ static int work_store(struct writer *writer, struct work *work, bool overdue, st
 /* Removes this node's record if it cannot be merged: without a shared spool only the job's first node's can. */
 static void record_discard(struct writer *writer, const struct job_files_view *view, const char *key)
 {
-	if (writer->spool.shared < 0 && view->nodes_of > 0 && strcmp(view->first, writer->node) != 0)
-		job_files_discard(&writer->spool, key, LOCK_WAIT_S);
+	if (writer->round.spool.shared < 0 && view->nodes_of > 0 && strcmp(view->first, writer->node) != 0)
+		job_files_discard(&writer->round.spool, key, LOCK_WAIT_S);
 }
 
 /* Stores the job if this node merges it and its records are there or overdue. Returns as work_store. */
 static int work_try(struct writer *writer, struct work *work, struct error *error)
 {
-	bool overdue = writer->spool.shared < 0 || clock_monotonic_ns() >= work->deadline_ns;
+	bool overdue = writer->round.spool.shared < 0 || clock_monotonic_ns() >= work->deadline_ns;
 	struct job_files_view view = {0};
 	int result = is_mine(writer, work->key, &view, error);
 
@@ -214,10 +141,10 @@ static int work_play(struct writer *writer, struct work *work, struct error *err
 	struct error none = {""};
 	int result;
 
-	if (!writer->broken)
+	if (!writer->round.is_broken)
 		turn_note(writer->turn, "the record \"%s\" into slurmdbd or \"%s\"", work->key,
 		          writer->config->site->spool);
-	result = writer->broken ? work_missed(writer, work, &none) : work_try(writer, work, error);
+	result = writer->round.is_broken ? work_missed(writer, work, &none) : work_try(writer, work, error);
 	work->due_ns = later_ns(work->pause_s);
 	work->pause_s = fmin(work->pause_s * 1.5, PAUSE_MAX_S);
 	return result;
@@ -227,7 +154,7 @@ static int work_play(struct writer *writer, struct work *work, struct error *err
 static void result_note(struct writer *writer, int result, const struct error *error)
 {
 	if (result < 0 && writer->result < 0)
-		line_log(writer, error->text);
+		round_line(&writer->round, error->text);
 	else if (result < 0 || writer->result == 0)
 		writer->result = error_set(writer->error, result, "%s", error->text);
 }
@@ -235,7 +162,7 @@ static void result_note(struct writer *writer, int result, const struct error *e
 /* Returns true if a stored record is still in the outbox, as in one that is read-only: it must not be stored again. */
 static bool work_stays(const struct writer *writer, const struct work *work)
 {
-	return writer->spool.shared < 0 && outbox_has(writer->spool.outbox, work->key, writer->node);
+	return writer->round.spool.shared < 0 && outbox_has(writer->round.spool.outbox, work->key, writer->node);
 }
 
 static int key_compare(const void *key, const void *work)
@@ -273,25 +200,6 @@ static int work_add(struct writer *writer, const struct work *work)
 }
 
 /*
- * Moves a record to the shared spool, unless the spool has refused IN_ROW_MAX records in a row. Returns 0 or -errno;
- * error has a message if the move was tried.
- */
-static int record_move(struct writer *writer, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
-                       struct error *error)
-{
-	int result = -ENOSPC;
-
-	if (writer->unmoved < IN_ROW_MAX) {
-		result = spool_move(&writer->spool, key, node, ret_key, error);
-	} else {
-		writer->left++;
-		error_set(&writer->why, 0, "the spool took none of the %d records before it", IN_ROW_MAX);
-	}
-	writer->unmoved = result == 0 ? 0 : writer->unmoved + spool_is_at_fault(result);
-	return result;
-}
-
-/*
  * Moves a record to the shared spool, if there is one. Returns 1 if this node has to merge the job, or may have to; 0
  * if not; or -errno.
  */
@@ -302,9 +210,9 @@ static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX])
 	bool stores = writer->config->site->writer == SITE_WRITER_NODE;
 	int result;
 
-	if (writer->spool.shared < 0)
+	if (writer->round.spool.shared < 0)
 		return stores;
-	result = record_move(writer, key, writer->node, key, &error);
+	result = round_move(&writer->round, key, writer->node, key, &error);
 	if (!result && stores)
 		result = is_mine(writer, key, &view, &error);
 	if (result < 0 && error.text[0])
@@ -318,7 +226,7 @@ static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX])
  */
 static bool is_sweeps(const struct writer *writer, const char *key)
 {
-	return writer->spool.shared < 0 && outbox_is_old(writer->spool.outbox, key, writer->node);
+	return writer->round.spool.shared < 0 && outbox_is_old(writer->round.spool.outbox, key, writer->node);
 }
 
 /* Leaves a record for the sweep, and counts it. */
@@ -327,8 +235,7 @@ static void record_leave(struct writer *writer)
 	struct error why = {""};
 
 	error_set(&why, 0, "they are older than a day");
-	writer->left++;
-	error_move(&writer->why, &why);
+	round_leave(&writer->round, &why);
 	writer->result = writer->result ? writer->result : WRITER_LEFT;
 }
 
@@ -339,10 +246,10 @@ static int record_begin(struct writer *writer, const char *key)
 	int result;
 
 	strcpy(work.key, key);
-	if (writer->spool.shared >= 0)
+	if (writer->round.spool.shared >= 0)
 		turn_note(writer->turn, "the record \"%s\" into the spool \"%s\"", key, writer->config->site->spool);
 	result = record_take(writer, work.key);
-	if (result == 0 && writer->spool.shared >= 0)
+	if (result == 0 && writer->round.spool.shared >= 0)
 		return 0;
 	work.left = result <= 0 || is_sweeps(writer, work.key);
 	if (result > 0 && work.left)
@@ -381,7 +288,7 @@ static uint64_t round_play(struct writer *writer)
 		writer->work[kept++] = work; /* stays sorted */
 	}
 	writer->count = writer->sorted = kept;
-	round_end(writer);
+	round_end(&writer->round);
 	return next_ns;
 }
 
@@ -401,7 +308,7 @@ static int outbox_take(void *context, const char *key, const char *node)
 
 static int outbox_each(struct writer *writer, spool_visit visit)
 {
-	return spool_each(&writer->spool, writer->spool.outbox, visit, writer);
+	return spool_each(&writer->round.spool, writer->round.spool.outbox, visit, writer);
 }
 
 /*
@@ -412,8 +319,8 @@ static int outbox_read(struct writer *writer, int (*list)(struct spool *spool), 
 {
 	int result;
 
-	turn_note(writer->turn, "the outbox \"%s\"", writer->spool.outbox_path);
-	result = list(&writer->spool);
+	turn_note(writer->turn, "the outbox \"%s\"", writer->round.spool.outbox_path);
+	result = list(&writer->round.spool);
 	if (result || !turn_is_ours(writer->turn))
 		return result;
 	result = outbox_each(writer, visit);
@@ -427,7 +334,7 @@ static void writer_run(struct writer *writer)
 	for (;;) {
 		uint64_t next_ns;
 
-		writer->unmoved = 0;
+		writer->round.unmoved = 0;
 		writer->starved = outbox_read(writer, spool_refresh, outbox_take) < 0;
 		next_ns = round_play(writer);
 		if (next_ns == UINT64_MAX)
@@ -439,17 +346,15 @@ static void writer_run(struct writer *writer)
 static int writer_begin(const struct writer_config *config, struct turn *turn, const char *node,
                         struct writer *ret_writer, struct error *error)
 {
-	*ret_writer = (struct writer){.config = config, .turn = turn, .node = node, .slot = -1, .error = error};
-	if (turn)
-		turn_note(turn, "spool_user \"%s\", the outbox and the spool \"%s\"", config->site->spool_user,
-		          config->site->spool);
-	return spool_open(config->site, config->outbox, &ret_writer->spool, error);
+	*ret_writer = (struct writer){.config = config, .turn = turn, .node = node, .error = error};
+	turn_note(turn, "spool_user \"%s\", the outbox and the spool \"%s\"", config->site->spool_user,
+	          config->site->spool);
+	return round_open(&ret_writer->round, config->site, config->outbox, error);
 }
 
 static int writer_end(struct writer *writer)
 {
-	lines_end(writer);
-	spool_close(&writer->spool);
+	round_close(&writer->round);
 	free(writer->work);
 	return writer->result;
 }
@@ -476,165 +381,7 @@ int writer_drain(const struct writer_config *config, struct turn *turn, const ch
 		turn_leave(turn);
 	} while (more_came(&writer) && turn_take(turn, TURN_WRITER) == 0);
 	if (writer.starved && writer.result >= 0)
-		writer.result = error_set(error, -EIO, "the outbox \"%s\" could not be read", writer.spool.outbox_path);
+		writer.result =
+		        error_set(error, -EIO, "the outbox \"%s\" could not be read", writer.round.spool.outbox_path);
 	return writer_end(&writer);
-}
-
-/* Tidies the kept records. These may be many, so only a day's first sweep of a spool reads the names. */
-static void done_tidy(const struct writer *writer, time_t before)
-{
-	cleanup_leave const struct spool *as_user = spool_enter(&writer->spool);
-	cleanup_close int done = -1;
-
-	if (before / FILES_STALE_S != writer->swept / FILES_STALE_S)
-		done = store_done_open(&writer->spool, 0);
-	if (done >= 0)
-		files_tidy(done, writer->swept);
-}
-
-/* A spool_visit of a sweep. Moves a record to the shared spool, unless it may still have its own writer. */
-static int outbox_move(void *context, const char *key, const char *node)
-{
-	struct writer *writer = context;
-	struct error error = {0};
-	char name[FILES_NAME_MAX + 1];
-
-	if (outbox_name(key, node, name) ||
-	    (!writer->config->at_once && outbox_age_s(writer->spool.outbox, name) < QUIET_S))
-		return 0;
-	if (record_move(writer, key, node, NULL, &error) == 0)
-		return 0;
-	if (error.text[0])
-		line_log(writer, error.text);
-	writer->result = WRITER_LEFT;
-	return 0;
-}
-
-/* Gathers the jobs of a sweep. They are not stored at once, because that would change the directory that is read. */
-static int key_add(void *context, const char *key, const char *node)
-{
-	struct writer *writer = context;
-	struct work work = {.left = true, .failures = job_files_failures(&writer->spool, key)};
-
-	(void)node;
-	if (writer->count > 0 && strcmp(writer->work[writer->count - 1].key, key) == 0)
-		return 0;
-	strcpy(work.key, key);
-	return work_add(writer, &work);
-}
-
-/* Sorts jobs that could not be stored before to the end, so that they hold up no others. */
-static int sweep_compare(const void *left, const void *right)
-{
-	const struct work *a = left, *b = right;
-
-	return a->failures != b->failures ? (a->failures > b->failures ? 1 : -1) : strcmp(a->key, b->key);
-}
-
-/*
- * Returns true if a job is old enough to be stored, with *ret_accept saying whether nodes may be missing. Ages are by
- * the spool's clock. A date in the future, by a wrong clock, counts by its distance from now.
- */
-static bool is_ready(const struct writer *writer, const struct job_files_view *view, enum store_accept *ret_accept)
-{
-	bool whole =
-	        view->files == 0 || writer->spool.shared < 0 || (view->nodes_of > 0 && view->files >= view->nodes_of);
-	long long age_s = files_age_s(writer->swept, view->newest);
-
-	*ret_accept = writer->config->partial || age_s >= MISSING_S ? STORE_ANY : STORE_COMPLETE;
-	return writer->config->partial || (writer->config->at_once && whole) || age_s >= (whole ? QUIET_S : MISSING_S);
-}
-
-/* Returns 0, WRITER_LEFT or -errno with the reason. */
-static int sweep_store(struct writer *writer, const char *key, struct job_files_view *view, struct error *reason)
-{
-	enum store_accept accept;
-	int result = job_files_count(&writer->spool, key, NULL, view, reason);
-
-	if (result)
-		return result;
-	if (!is_ready(writer, view, &accept))
-		return error_set(reason, WRITER_LEFT, "the job is young, or not all of its nodes have reported");
-	return store_job(&writer->spool, &writer->dbd, key, accept, 0, reason);
-}
-
-/*
- * Stores one job of the sweep. Returns 0, WRITER_LEFT (also for an error of the job's own, which does not stop the
- * sweep) or DBD_AWAY.
- */
-static int sweep_key(struct writer *writer, const char *key, struct error *error)
-{
-	struct job_files_view view = {.newest = writer->swept};
-	struct error reason = {0}, line = {0};
-	int result = sweep_store(writer, key, &view, &reason);
-
-	if (result == -ENOENT)
-		return 0;
-	if (result == -EPROTO)
-		job_files_fail(&writer->spool, key);
-	if (!row_count(writer, result))
-		return error_set(error, DBD_AWAY, "\"%s\" is kept%s: %s", key,
-		                 result == DBD_AWAY ? "" : ", and so are the jobs after it", reason.text);
-	/* slurmdbd will not take after a month what it has not taken before */
-	if (result && view.newest + EXPIRED_S < writer->swept && job_files_discard(&writer->spool, key, 0) == 0) {
-		log_error("\"%s\" could not be stored for a month and is removed: %s", key, reason.text);
-		return 0;
-	}
-	error_set(&line, 0, "\"%s\" is left for the next sweep: %s", key, reason.text);
-	if (result < 0)
-		line_log(writer, line.text);
-	return result ? WRITER_LEFT : 0;
-}
-
-/* Moves the outbox's records to the shared spool, and gathers the jobs that are there. Returns 0 or -errno. */
-static int sweep_gather(struct writer *writer)
-{
-	struct spool *spool = &writer->spool;
-	int result = spool_list(spool);
-	time_t before;
-
-	writer->result = 0;
-	writer->in_row = writer->unmoved = 0;
-	writer->count = 0;
-	writer->swept = spool_now(spool, &before);
-	files_tidy(spool->outbox, time(NULL));
-	done_tidy(writer, before);
-	if (result || (spool->shared >= 0 && outbox_each(writer, outbox_move)))
-		writer->result = WRITER_LEFT;
-	if (!writer->config->only_moves)
-		result = spool_each(spool, spool->shared >= 0 ? spool->shared : spool->outbox, key_add, writer);
-	if (writer->count > 0)
-		qsort(writer->work, writer->count, sizeof(*writer->work), sweep_compare);
-	return result;
-}
-
-/* Stores each job that the sweep finds, in one round. Returns 0, WRITER_LEFT or -errno. */
-static int sweep_once(struct writer *writer, struct error *error)
-{
-	int result = sweep_gather(writer);
-
-	for (size_t i = 0; i < writer->count && result >= 0; i++) {
-		result = sweep_key(writer, writer->work[i].key, error);
-		writer->result = result ? result : writer->result;
-	}
-	round_end(writer);
-	lines_end(writer);
-	return result < 0 ? result : writer->result;
-}
-
-int writer_sweep(const struct writer_config *config, struct error *error)
-{
-	struct writer writer;
-	uint64_t deadline_ns = later_ns(config->at_once ? FLUSH_S : 0);
-	int result = writer_begin(config, NULL, NULL, &writer, error);
-
-	if (result)
-		return result;
-	result = sweep_once(&writer, error);
-	while (result == WRITER_LEFT && clock_monotonic_ns() < deadline_ns) {
-		sleep(1);
-		result = sweep_once(&writer, error);
-	}
-	writer_end(&writer);
-	return result;
 }

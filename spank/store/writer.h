@@ -1,6 +1,6 @@
 /*
  * Writer: moves records from the outbox to the spool, merges each job's, and stores them. It runs mpi-wait-node's
- * "drain" and "sweep".
+ * "drain"; sweep.h has what is left for "sweep".
  *
  * A record is removed from outbox and spool only after slurmdbd has committed it, or, with sink=file, after it lies in
  * <spool>/done. The writer holds no connection while it waits.
@@ -39,6 +39,3 @@ struct writer_config {
  * WRITER_LEFT or -errno.
  */
 int writer_drain(const struct writer_config *config, struct turn *turn, const char *node, struct error *error);
-
-/* Stores each job that is old enough, by one connection. Returns 0, WRITER_LEFT or -errno. */
-int writer_sweep(const struct writer_config *config, struct error *error);
