@@ -10,7 +10,8 @@
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/policy/site.h"
 
-#define DOMAIN_WHY_MAX 64 /* bytes of a reason, its NUL included */
+#define DOMAIN_WHY_MAX       64  /* bytes of a reason, its NUL included */
+#define DOMAIN_AVAILABLE_MAX 256 /* frequencies; ACPI has at most some tens */
 
 struct domain {
 	char driver[CPUFREQ_TEXT_MAX];
@@ -18,6 +19,8 @@ struct domain {
 	uint32_t info_max_khz; /* cpuinfo_max_freq */
 	uint32_t min_khz;      /* scaling_min_freq */
 	uint32_t max_khz;      /* scaling_max_freq */
+	uint32_t available;    /* number of the frequencies that the hardware has; 0: any within its limits */
+	uint32_t available_khz[DOMAIN_AVAILABLE_MAX];
 };
 
 struct domain_rules {
@@ -37,6 +40,7 @@ bool domain_read(int policy_directory, struct domain *ret_domain);
 /*
  * Decides between which values a lease may switch a domain: high_khz is scaling_max_freq as found, which --cpu-freq may
  * have set; low_khz is the highest of the hardware's, the kernel's (scaling_min_freq) and the site's lower limits.
+ * Where the hardware has some frequencies only, low_khz is the next of them, since the kernel would take the one below.
  * Returns NULL with *ret_use, or why the domain may not be changed: a few words for the record, shorter than
  * DOMAIN_WHY_MAX. The driver may be unknown, or nothing may lie between the two values. Does not read rules->grant.
  */

@@ -117,6 +117,15 @@ def test_a_task_lowers_its_own_core_and_puts_it_back(node: Node) -> None:
     assert isinstance(grant["low_us"], int) and grant["low_us"] > 0
 
 
+@pytest.mark.parametrize(("least", "low"), [(1_300_000, "1400000"), (1_400_000, "1400000")])
+def test_no_core_is_slower_than_the_site_says(start: Callable[..., Node], least: int, low: str) -> None:
+    """The processor has every 200 MHz, and below a limit between two of them it takes the lower one."""
+    node = start(driver="acpi-cpufreq")
+    with Step(node, f"min_khz={least}") as step:
+        assert step.ask("0 low 0") == (DONE, 1)
+        assert node.read(0, MAX) == low
+
+
 def test_cooling_devices_are_read_once_however_many_cores_are_limited(node: Node, reachable: Path) -> None:
     """A node has such a device for each CPU. Without a limit nothing can hide a setting, and none is read."""
     trace = reachable / "trace"
