@@ -54,6 +54,13 @@ static bool energy_is_good(const char *list)
 	return sources > 0 && list[strlen(list) - 1] != '+';
 }
 
+static bool argument_take(const struct key *argument, const char *text, struct site *site)
+{
+	if (key_set(argument, text, site) < 0)
+		return false;
+	return argument->offset != offsetof(struct site, energy) || energy_is_good(site->energy);
+}
+
 /* Parses one argument; adds to problems what is wrong with it. */
 static void parse_one(const char *text, struct site *site, char problems[PROBLEMS_MAX])
 {
@@ -63,7 +70,7 @@ static void parse_one(const char *text, struct site *site, char problems[PROBLEM
 
 	if (!argument)
 		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (no such argument)", between, text);
-	else if (key_set(argument, text, site) < 0 || !energy_is_good(site->energy))
+	else if (!argument_take(argument, text, site))
 		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (accepted: %s)", between, text,
 		         key_accepted(argument, accepted));
 }

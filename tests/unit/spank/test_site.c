@@ -93,6 +93,16 @@ static void names_every_problem(void)
 	CHECK_CONTAINS(error.text, "pin=x");
 }
 
+static void names_nothing_that_is_right(void)
+{
+	char *arguments[] = {"energy=rapl", "pin=none", "spool=/x"};
+	struct error error = {""};
+	struct site site;
+
+	CHECK(site_parse(3, arguments, &site, &error) < 0);
+	CHECK(strstr(error.text, "'energy=rapl'") && !strstr(error.text, "pin") && !strstr(error.text, "spool"));
+}
+
 static void allows(void)
 {
 	struct site open_site = {.default_policy = "off"};
@@ -113,6 +123,7 @@ int main(void)
 	defaults();
 	refuses();
 	names_every_problem();
+	names_nothing_that_is_right();
 	allows();
 	return CHECK_RESULT;
 }
