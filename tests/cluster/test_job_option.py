@@ -172,6 +172,21 @@ def test_sbatch_reaches_srun_and_srun_overrides(cluster: Cluster) -> None:
 
 
 @pytest.mark.release
+@pytest.mark.parametrize(("command", "rungs"), [("srun", "none"), ("sbatch", "pause+yield")])
+def test_the_components_of_a_heterogeneous_step_have_one_policy(cluster: Cluster, command: str, rungs: str) -> None:
+    """srun's last one, sbatch's first one: Slurm keeps one option for all."""
+    one, other = ["-n1", "-w", "c1", "--mpi-wait-policy=yield"], ["-n1", "-w", "c2", "--mpi-wait-policy=profile"]
+    show = ["printenv", "MPI_WAIT_CONFIG"]
+    if command == "srun":
+        _, done = jobs.srun(cluster, [*one, *show, ":", *other, *show])
+        found = done.stdout
+    else:
+        job = jobs.sbatch(cluster, f"srun --het-group=0,1 {' '.join(show)}\n", [*one, ":", *other])
+        assert cluster.wait_job(job) == "COMPLETED"
+        found = jobs.output(cluster, job)
+    assert found.count(f"v=1;rungs={rungs};") == len(found.splitlines()) == 2
+
+
 def test_only_an_inner_srun_asks(cluster: Cluster) -> None:
     job = jobs.sbatch(
         cluster,
