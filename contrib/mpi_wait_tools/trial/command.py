@@ -270,7 +270,19 @@ def _rich_needed() -> Iterator[None]:
         raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
 
 
+def _print(arguments: argparse.Namespace, experiment: Experiment, why: str) -> None:
+    if arguments.json:
+        print(json.dumps(_as_json(experiment, why), indent=2, allow_nan=False))
+        return
+    with _rich_needed():
+        from .show import show_experiment
+    width, colour, utf8 = output_width(arguments), wants_colour(arguments), output_is_utf8()
+    sys.stdout.write(show_experiment(width, colour, utf8, experiment, why))
+
+
 def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> None:
+    """Prints the answer first: the runs took hours, and a page may fail for want of a package or of permission."""
+    _print(arguments, experiment, why)
     if arguments.plot or arguments.html:
         from ..pictures.page import write_page, write_sheet
         with _rich_needed():
@@ -279,13 +291,6 @@ def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> No
         write_sheet(arguments.plot, sheet_of(experiment))
     if arguments.html:
         write_page(arguments.html, page_of(experiment, why))
-    if arguments.json:
-        print(json.dumps(_as_json(experiment, why), indent=2, allow_nan=False))
-        return
-    with _rich_needed():
-        from .show import show_experiment
-    width, colour, utf8 = output_width(arguments), wants_colour(arguments), output_is_utf8()
-    sys.stdout.write(show_experiment(width, colour, utf8, experiment, why))
 
 
 def _submit(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:

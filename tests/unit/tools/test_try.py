@@ -431,6 +431,15 @@ def test_a_batch_job_submits_no_other(trial: Try, option: list[str]) -> None:
     assert script == f"#!/bin/sh\nexec {COMMAND} try --state {trial.state} -- srun ./a --sb b\n"
 
 
+@pytest.mark.parametrize("option", ["--html", "--plot"])
+@pytest.mark.parametrize("also", [[], ["--json"]])
+def test_a_page_that_cannot_be_written_costs_no_answer(trial: Try, option: str, also: list[str]) -> None:
+    path = str(trial.folder / "none/page") + {"--html": ".html", "--plot": ".svg"}[option]
+    done = trial("--rounds", "2", option, path, *also, *PROGRAM)
+    assert done.returncode == 1 and "nap: " in done.stdout and (not also or json.loads(done.stdout)["rounds"] == 2)
+    assert done.stderr.endswith(f"mpi-wait: '{path}' cannot be written: No such file or directory\n")
+
+
 def test_a_batch_job_has_the_python_that_submits_it(trial: Try) -> None:
     """As the manual says for hosts whose /usr/bin/python3 is too old. The file's first line names that one."""
     (trial.folder / "sbatch").write_text(f"#!/bin/sh\ncat >{trial.folder}/asked\necho 77\n")
