@@ -56,9 +56,13 @@ class Joules:
     is_simulated: bool = False
 
 
-def _is_one_node(environment: Mapping[str, str]) -> bool:
-    """Returns True unless this process is part of a job on several nodes."""
-    return environment.get("SLURM_JOB_NUM_NODES", environment.get("SLURM_NNODES", "1")) == "1"
+def _is_here(environment: Mapping[str, str], host: Host) -> bool:
+    """Returns True unless this process is part of a job on several nodes, or on another host: salloc runs its command
+    on the host where it was called, unless the site starts a step for it."""
+    if environment.get("SLURM_JOB_NUM_NODES", environment.get("SLURM_NNODES", "1")) != "1":
+        return False
+    node = environment.get("SLURM_JOB_NODELIST", "")
+    return not node or "SLURMD_NODENAME" in environment or node == host.name.split(".")[0]
 
 
 def _numbers(text: str) -> set[int] | None:
@@ -83,7 +87,8 @@ class Node:
     def __init__(self, host: Host, environment: Mapping[str, str] | None = None) -> None:
         environment = os.environ if environment is None else environment
         self.host = host
-        self.helper = (shutil.which(HELPER) or find_installed(f"sbin/{HELPER}")) if _is_one_node(environment) else ""
+        here = _is_here(environment, host)
+        self.helper = (shutil.which(HELPER) or find_installed(f"sbin/{HELPER}")) if here else ""
         # a shard is a part of a GPU, whose counter is of all who have parts of it
         is_part = "SLURM_SHARDS_ON_NODE" in environment
         self.gpus = set() if is_part else _numbers(environment.get("SLURM_JOB_GPUS", ""))

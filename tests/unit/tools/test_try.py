@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from typing import Any
@@ -312,6 +313,18 @@ def test_one_nodes_counters_say_nothing_of_two(trial: Try) -> None:
     trial.under("off", LONG)
     done = trial("--rounds", "1", "--json", *PROGRAM, settings={"SLURM_JOB_NUM_NODES": "2"})
     assert json.loads(done.stdout)["energy"] is None
+
+
+@pytest.mark.parametrize("settings,is_known", [({}, False), ({"SLURMD_NODENAME": "c1"}, True),
+                                               ({"SLURM_JOB_NODELIST": socket.gethostname().split(".")[0]}, True)])
+def test_another_hosts_counters_say_nothing_of_the_jobs(trial: Try, settings: dict[str, str], is_known: bool) -> None:
+    """salloc runs its command where it was called, on a login node as a rule."""
+    trial.meters({"why": "", "meters": [BOARD]})
+    for policy in ("off", "nap"):
+        trial.under(policy, LONG)
+    done = trial("--rounds", "1", "--json", *PROGRAM,
+                 settings={"SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_NODELIST": "c1", **settings})
+    assert json.loads(done.stdout)["energy"] == ("energy of the node" if is_known else None)
 
 
 @pytest.mark.parametrize("helper", ["echo no; exit 1", "echo '[]'", "echo '{}'"])
