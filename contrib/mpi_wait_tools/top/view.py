@@ -120,14 +120,23 @@ def fitting(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[
     return chosen
 
 
+def _lengths(rows: Sequence[Row], order: str) -> list[float]:
+    """Returns the lengths of the rows' bars, which are of the figure that the rows are in the order of."""
+    if order == "threads":
+        return [row.threads_s for row in rows]
+    if order == "saved":
+        return [max(0.0, row.saved_j) for row in rows]
+    joules = any(row.awake_j > 0 for row in rows)
+    return [row.awake_j if joules else row.awake_s for row in rows]
+
+
 def _table(canvas: Canvas, rows: list[Row], by: str, order: str, tariff: Tariff) -> None:
     columns = fitting(_columns(by, order, rows, tariff), rows, canvas.width)
     cells: list[list[str | Text]] = [[column.cell(row) for column in columns] for row in rows]
     room = min(BAR_WIDTH, canvas.width - GAP - sum(_width(column, rows) for column in columns) - 1)
     titles, left = [column.title for column in columns], [i for i, column in enumerate(columns) if column.is_text]
     if room >= BAR_MIN:
-        joules = any(row.awake_j > 0 for row in rows)
-        values = [row.awake_j if joules else row.awake_s for row in rows]
+        values = _lengths(rows, order)
         for line, value in zip(cells, values):
             line.append(Text(bar(value, max(values), room), AWAKE))
         left.append(len(titles))

@@ -261,6 +261,19 @@ def test_what_was_saved_is_a_column_and_an_order(top: Top) -> None:
     assert "saved" not in ask(top, answer=[row("101", make_record())])
 
 
+@pytest.mark.parametrize("order", ["awake", "threads", "saved"])
+def test_bars_are_of_what_the_lines_are_in_the_order_of(top: Top, order: str) -> None:
+    """Each job has most of one figure, and comes first by it, with the longest bar."""
+    hybrid, saver = make_record(), saving(20.0)
+    hybrid["mpi_wait"]["wait"]["threads_s"] = 90.0
+    users = {"awake": spinning(), "threads": hybrid, "saved": saver}
+    answer = [row(str(101 + place), record, user=name) for place, (name, record) in enumerate(users.items())]
+    lines = ask(top, "--by", "user", "--order", order, "--width", "120", answer=answer).splitlines()
+    bars = {line.split()[0]: line.count("█") for line in lines if line.split()[:1] in [[name] for name in users]}
+    assert next(iter(bars)) == order == max(bars, key=lambda name: bars[name])
+    assert sorted(bars.values(), reverse=True) == list(bars.values())
+
+
 def test_a_record_that_does_not_tell_asleep_is_awake(top: Top) -> None:
     record = make_record()
     del record["mpi_wait"]["wait"]["asleep_s"]
