@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from ..record.record import Policy, Record, Step, find_body, no_record, parse_record
 from ..site.host import Host
-from ..site.slurm import CONFIGURATIONS, read_plugstack
+from ..site.slurm import CONFIGURATIONS, plugstack_of, read_plugstack
 from ..text.output import NoRecord, Refusal
 from ..text.units import safe
 from .runs import Outlook, by_job, ended_s_ago, outlook_of, span_of
@@ -81,11 +81,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-([1-9][0-9]{0,9})-([0-9]{1,10})\
 
 
 def site_spool() -> str:
-    """Returns the spool= of the plugin's line in plugstack.conf, beside slurm.conf; "" if there is none."""
-    for configuration in (os.environ.get("SLURM_CONF", ""), *CONFIGURATIONS):
-        path = os.path.join(os.path.dirname(configuration), "plugstack.conf")
-        if configuration and os.path.isfile(path):
-            for line in read_plugstack(Host(), path).lines:
+    """Returns the spool= of the plugin's line in this host's plugstack.conf; "" if there is none."""
+    host = Host()
+    for configuration in filter(None, (os.environ.get("SLURM_CONF", ""), *CONFIGURATIONS)):
+        path = plugstack_of(host, configuration)
+        if os.path.isfile(path):
+            for line in read_plugstack(host, path).lines:
                 for word in line.words:
                     if word.startswith("spool=/"):
                         return word[len("spool=") :]

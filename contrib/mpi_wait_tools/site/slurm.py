@@ -83,6 +83,12 @@ def _from_file(host: Host, configuration: str) -> dict[str, str]:
     return {key: value for key, value in parse_settings(plain, "=").items() if key == "plugstackconfig"}
 
 
+def plugstack_of(host: Host, configuration: str) -> str:
+    """Returns the path of plugstack.conf: the one that this slurm.conf names, or else the one beside it."""
+    named = _from_file(host, configuration).get("plugstackconfig", "")
+    return named if named.startswith("/") else os.path.join(os.path.dirname(configuration), "plugstack.conf")
+
+
 def ask_slurm(host: Host) -> Slurm:
     version = host.run(["scontrol", "--version"])
     if version.missing:

@@ -55,6 +55,10 @@ def test_the_spool_of_plugstack_conf(report: Report) -> None:
     (report.folder / "plugstack.conf").write_text(line)
     environment = {"SLURM_CONF": str(report.folder / "slurm.conf")}
     assert "4.50 kJ" in shown(report("123", rows=[make_row("")], env=environment))
+    (report.folder / "plugstack.conf").rename(report.folder / "elsewhere.conf")
+    refused(report("123", rows=[make_row("")], env=environment))
+    (report.folder / "slurm.conf").write_text(f"PlugStackConfig={report.folder}/elsewhere.conf # ours\n")
+    assert "4.50 kJ" in shown(report("123", rows=[make_row("")], env=environment))
 
 
 def test_what_is_no_file_of_ours(report: Report) -> None:
