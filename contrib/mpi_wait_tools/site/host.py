@@ -36,7 +36,7 @@ def find_installed(path: str) -> str:
 
 def own_command() -> list[str]:
     """Returns the words that start this command on another host: its path, behind the Python that runs it here if that
-    is not the one of the file's first line, which may be too old."""
+    is not the one of the file's first line, which may be too old, or without the packages of a virtual environment."""
     path = os.path.realpath(sys.argv[0])
     try:
         with open(path, "rb") as file:
@@ -44,8 +44,8 @@ def own_command() -> list[str]:
     except OSError:
         first = ""
     named = first[2:].strip() if first.startswith("#!") else ""
-    alike = not sys.executable or os.path.realpath(named) == os.path.realpath(sys.executable)
-    return [path] if alike else [sys.executable, path]
+    alike = sys.prefix == sys.base_prefix and os.path.realpath(named) == os.path.realpath(sys.executable)
+    return [path] if alike or not sys.executable else [sys.executable, path]
 
 
 @dataclass(frozen=True)

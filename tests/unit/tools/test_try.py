@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 import pytest
+from mpi_wait_tools.site.host import own_command
 
 from tests.lib.doubles.report_double import (
     COMMAND,
@@ -462,6 +463,16 @@ def test_a_batch_job_has_the_python_that_submits_it(trial: Try) -> None:
     subprocess.run([sys.executable, "-c", code, "--sbatch=-N2", "--", "srun", "./a"], check=True, cwd=trial.folder,
                    env={**os.environ, "PATH": f"{trial.folder}:/usr/bin:/bin"}, capture_output=True, timeout=60)
     assert (trial.folder / "asked").read_text() == f"#!/bin/sh\nexec /opt/python3.9 {COMMAND} try -- srun ./a\n"
+
+
+def test_a_virtual_environment_is_another_python(trial: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its Python is a link to the one of the first line, and finds other packages."""
+    monkeypatch.setattr(sys, "argv", [str(COMMAND)])
+    monkeypatch.setattr(sys, "executable", str(trial.folder / "python"))
+    (trial.folder / "python").symlink_to("/usr/bin/python3")
+    assert own_command() == [str(COMMAND)]
+    monkeypatch.setattr(sys, "prefix", str(trial.folder))
+    assert own_command() == [str(trial.folder / "python"), str(COMMAND)]
 
 
 def test_without_an_allocation(trial: Try) -> None:
