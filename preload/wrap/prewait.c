@@ -10,8 +10,6 @@
 #include "preload/wait/wait.h"
 #include "preload/wait/watch.h"
 
-#define SCAN 16 /* requests of Waitany that one poll asks */
-
 typedef uintptr_t word;
 
 /* Memory for a status: twice the longest MPI_Status; never read. */
@@ -19,19 +17,12 @@ struct status {
 	uint64_t words[8];
 };
 
-static struct {
-	word request_null;
-	size_t stride;
-	int (*test_inter)(word comm, int *flag);
-} abi;
+static int (*test_inter)(word comm, int *flag);
 
+/* A loop over a call that asks for what the open call waits for. */
 struct loop {
 	int (*poll)(const struct loop *loop, bool *ret_done); /* polls once; returns an MPI error code */
-	const word *arguments;
-	const char *requests;
-	word count;
-	word *cursor;
-	struct status *status;
+	const word *arguments;                                /* the open call's */
 };
 
 /* Returns the PMPI function of a row, which a loop calls: no tool sees these calls. */
@@ -63,99 +54,56 @@ static int loop_run(const struct loop *loop)
 	}
 }
 
-/* Returns an element of the caller's array of requests. */
-static word request_at(const struct loop *loop, word index)
+static int poll_wait(const struct loop *loop, bool *ret_done)
 {
-	const char *request = loop->requests + index * abi.stride;
+	int (*test)(word, int *, word) = (int (*)(word, int *, word))original(ROW_Test, false);
+	const word *a = loop->arguments;
+	int flag = 0, code = test(a[0], &flag, a[1]);
 
-	return abi.stride == sizeof(uint32_t) ? *(const uint32_t *)(const void *)request
-	                                      : *(const word *)(const void *)request;
+	*ret_done = flag;
+	return code;
 }
 
-static int request_ask(const struct loop *loop, word index, int *ret_flag)
-{
-	int (*ask)(word, int *, struct status *) =
-	        (int (*)(word, int *, struct status *))original(ROW_Request_get_status, false);
-
-	return ask(request_at(loop, index), ret_flag, loop->status);
-}
-
-/*
- * Polls once: asks the requests from the cursor on, up to one that is incomplete. All requests before the cursor are
- * complete.
- */
 static int poll_all(const struct loop *loop, bool *ret_done)
 {
-	for (; *loop->cursor < loop->count; ++*loop->cursor) {
-		int flag = 0, code;
+	int (*test)(word, word, int *, word) = (int (*)(word, word, int *, word))original(ROW_Testall, false);
+	const word *a = loop->arguments;
+	int flag = 0, code = test(a[0], a[1], &flag, a[2]);
 
-		if (request_at(loop, *loop->cursor) == abi.request_null)
-			continue;
-		code = request_ask(loop, *loop->cursor, &flag);
-		if (code != 0 || !flag)
-			return code;
-	}
-	*ret_done = true;
-	return 0;
+	*ret_done = flag;
+	return code;
 }
 
-/*
- * Polls once: asks SCAN requests, in turns, up to one that is complete. The original call chooses among the complete
- * ones.
- */
 static int poll_any(const struct loop *loop, bool *ret_done)
 {
-	for (word i = 0; i < loop->count && i < SCAN && !*ret_done; i++) {
-		word index = (*loop->cursor)++ % loop->count;
-		int flag = 0, code;
+	int (*test)(word, word, word, int *, word) =
+	        (int (*)(word, word, word, int *, word))original(ROW_Testany, false);
+	const word *a = loop->arguments;
+	int flag = 0, code = test(a[0], a[1], a[2], &flag, a[3]);
 
-		if (request_at(loop, index) == abi.request_null)
-			continue;
-		code = request_ask(loop, index, &flag);
-		if (code != 0)
-			return code;
-		*ret_done = flag;
-	}
-	return 0;
+	*ret_done = flag;
+	return code;
 }
 
-/* Returns true if one of the requests is not MPI_REQUEST_NULL. */
-static bool any_is_live(const struct loop *loop)
+/* The number of complete requests is MPI_UNDEFINED if none is active. */
+static int poll_some(const struct loop *loop, bool *ret_done)
 {
-	for (word i = 0; i < loop->count; i++)
-		if (request_at(loop, i) != abi.request_null)
-			return true;
-	return false;
+	int (*test)(word, word, word, word, word) =
+	        (int (*)(word, word, word, word, word))original(ROW_Testsome, false);
+	const word *a = loop->arguments;
+	int code = test(a[0], a[1], a[2], a[3], a[4]);
+
+	*ret_done = code == 0 && *(const int *)a[2] != 0;
+	return code;
 }
 
-/* Polls the requests of Wait, Waitall, Waitany or Waitsome until the call will find them done. */
-static void requests_await(enum call_row row, const word *arguments)
-{
-	struct status status;
-	word cursor = 0;
-	struct loop loop = {.poll = poll_all, .count = 1, .cursor = &cursor, .status = &status};
-	bool array = row != ROW_Wait, all = row == ROW_Wait || row == ROW_Waitall;
-
-	loop.requests = (const char *)arguments[array];
-	if (array)
-		loop.count = (int)arguments[0] > 0 ? (word)(int)arguments[0] : 0;
-	if (!loop.requests || loop.count == 0 || (!all && !any_is_live(&loop)))
-		return;
-	if (!all)
-		loop.poll = poll_any;
-	loop_run(&loop);
-}
-
-/* Waits for a request of ours and completes it with the status. */
+/* Waits for a request of ours and completes it with the status. Returns the MPI error code. */
 static int request_finish(char request[8], word status)
 {
-	int (*finish)(char *, word) = (int (*)(char *, word))original(ROW_Wait, false);
-	struct status unused;
-	word cursor = 0;
-	struct loop loop = {.poll = poll_all, .requests = request, .count = 1, .cursor = &cursor, .status = &unused};
+	const word arguments[] = {(word)request, status};
+	struct loop loop = {.poll = poll_wait, .arguments = arguments};
 
-	loop_run(&loop);
-	return finish(request, status);
+	return loop_run(&loop);
 }
 
 /* Does the work of Recv or Mrecv: starts the receive, polls for it and finishes it. Returns the MPI error code. */
@@ -177,7 +125,8 @@ static int poll_probe(const struct loop *loop, bool *ret_done)
 {
 	int (*probe)(word, word, word, int *, struct status *) =
 	        (int (*)(word, word, word, int *, struct status *))original(ROW_Iprobe, false);
-	int flag = 0, code = probe(loop->arguments[0], loop->arguments[1], loop->arguments[2], &flag, loop->status);
+	struct status unused;
+	int flag = 0, code = probe(loop->arguments[0], loop->arguments[1], loop->arguments[2], &flag, &unused);
 
 	*ret_done = flag;
 	return code;
@@ -207,7 +156,7 @@ static void barrier_await(enum call_row row, bool large, const word *a)
 	struct status unused;
 	int inter = 1;
 
-	if ((large ? (int64_t)count : (int)count) <= 0 || abi.test_inter(comm, &inter) != 0 || inter)
+	if ((large ? (int64_t)count : (int)count) <= 0 || test_inter(comm, &inter) != 0 || inter)
 		return;
 	if (start(comm, request) == 0)
 		request_finish(request, (word)&unused);
@@ -222,43 +171,51 @@ static bool has_tool(enum call_row row)
 	return next_get(index + NAME_MPI) != next_get(index + NAME_PMPI);
 }
 
+/* Loops whose last poll does the call's work. */
+static const struct twin {
+	enum call_row row;
+	int (*poll)(const struct loop *loop, bool *ret_done);
+} twins[] = {
+        {ROW_Wait, poll_wait},     {ROW_Waitall, poll_all},   {ROW_Waitany, poll_any},
+        {ROW_Waitsome, poll_some}, {ROW_Mprobe, poll_mprobe},
+};
+
+/* Does the work of the open call. Returns the MPI error code. */
+static int replace(enum call_row row, bool large, const word *arguments)
+{
+	for (size_t i = 0; i < sizeof(twins) / sizeof(twins[0]); i++)
+		if (twins[i].row == row)
+			return loop_run(&(struct loop){.poll = twins[i].poll, .arguments = arguments});
+	return receive(row, large, arguments);
+}
+
+/* Polls before Probe. Returns the MPI error code of a poll, which has called the error handler; else what prewait does.
+ */
+static int64_t probe_await(const word *arguments)
+{
+	int code = loop_run(&(struct loop){.poll = poll_probe, .arguments = arguments});
+
+	return code != 0 ? code : PREWAIT_NOT_DONE;
+}
+
 int64_t prewait(enum call_row row, enum call_name name, const word *arguments)
 {
 	bool large = name == NAME_MPI_LARGE || name == NAME_PMPI_LARGE;
-	struct status status;
-	struct loop loop = {.poll = poll_probe, .arguments = arguments, .status = &status};
 
-	if (PREWAIT_BARRIER(row)) {
+	if (PREWAIT_BARRIER(row))
 		barrier_await(row, large, arguments);
-	} else if (PREWAIT_REQUEST(row)) {
-		requests_await(row, arguments);
-	} else if (row == ROW_Probe) {
-		loop_run(&loop);
-	} else if (!has_tool(row)) {
-		loop.poll = poll_mprobe;
-		return row == ROW_Mprobe ? loop_run(&loop) : receive(row, large, arguments);
-	}
+	else if (row == ROW_Probe)
+		return probe_await(arguments);
+	else if (!has_tool(row))
+		return replace(row, large, arguments);
 	return PREWAIT_NOT_DONE;
-}
-
-/* Finds the facts of the MPI's ABI that loops need. Returns false if the MPI is unknown. */
-static bool abi_find(void)
-{
-	static const word nulls[] = {[MPIWAIT_FAMILY_MPICH] = 0x2c000000, [MPIWAIT_FAMILY_ABI] = 0x180};
-	enum mpiwait_family family = next_family();
-
-	if (family == MPIWAIT_FAMILY_UNKNOWN)
-		return false;
-	abi.stride = family == MPIWAIT_FAMILY_MPICH ? sizeof(uint32_t) : sizeof(word);
-	abi.request_null = family == MPIWAIT_FAMILY_OPENMPI ? (word)next_variable("ompi_request_null") : nulls[family];
-	abi.test_inter = (int (*)(word, int *))next_symbol("PMPI_Comm_test_inter");
-	return true;
 }
 
 void prewait_start(void)
 {
-	if (!abi_find())
+	if (next_family() == MPIWAIT_FAMILY_UNKNOWN)
 		return;
+	test_inter = (int (*)(word, int *))next_symbol("PMPI_Comm_test_inter");
 	for (uint32_t row = 0; row < CALL_ROWS; row++)
 		if (PREWAIT_CAN(row) && !PREWAIT_BARRIER(row))
 			watch_offer((enum call_row)row, PROCESS_PREWAITS);
@@ -266,7 +223,7 @@ void prewait_start(void)
 		watch_begin(ROW_Probe);
 		watch_begin(ROW_Mprobe);
 	}
-	for (uint32_t row = 0; row < CALL_ROWS && process.config.ibarrier && abi.test_inter; row++)
+	for (uint32_t row = 0; row < CALL_ROWS && process.config.ibarrier && test_inter; row++)
 		if (PREWAIT_BARRIER(row))
 			watch_table[row].before = PROCESS_PREWAITS;
 }

@@ -1,17 +1,19 @@
 /*
- * Loops before a call, for calls whose waits make no idle call. The library polls for what the call waits for and naps
- * between the polls. Then the original call follows and finds the message there.
+ * Loops before a call or in its place, for calls whose waits make no idle call. The library polls for what the call
+ * waits for and naps between the polls.
  *
- *     Wait, Waitall, Waitany, Waitsome   Request_get_status
- *     Probe                              Iprobe
- *     Mprobe                             Improbe, which does the call's work: the message can be taken once
- *     Recv, Mrecv                        Irecv, Imrecv and Request_get_status, then MPI_Wait with the caller's status
- *     Barrier, Allreduce, Allgather, Alltoall, Reduce_scatter_block   with ibarrier=1 only: Ibarrier
+ *     Wait, Waitall, Waitany, Waitsome   Test, Testall, Testany, Testsome, which do the call's work
+ *     Mprobe                             Improbe, likewise
+ *     Recv, Mrecv                        Irecv, Imrecv, then Test with the caller's status, likewise
+ *     Probe                              Iprobe, then the original call, which finds the message there
+ *     Barrier, Allreduce, Allgather, Alltoall, Reduce_scatter_block   with ibarrier=1 only: Ibarrier, then the call
+ *
+ * Request_get_status would let the original Wait follow. But MPICH 4.0 and before call the poll functions of ROMIO's
+ * requests (MPI_File_iwrite_all) in Test and Wait alone, so a loop over Request_get_status never ended.
  *
  * Invariant: a loop runs only if the runtime is known to spin in that call, or if the calls of that row have burned CPU
- * time for long and never waited otherwise. Statuses are private memory that is never read. Arrays of requests are read
- * with the stride of the ABI. Recv, Mrecv and Mprobe stay as they are if another tool stands behind us, so that it
- * still sees them.
+ * time for long and never waited otherwise. No status is read. An error of a poll is the call's: the error handler has
+ * been called. A call whose work a loop does stays as it is if another tool stands behind us, so that the tool sees it.
  *
  * The Ibarrier adds messages, and every rank must send them. So it depends only on the option and on arguments of the
  * call that are the same on all ranks. The others wait forever for a rank without the library.
@@ -28,10 +30,10 @@
 	 (row) == ROW_Reduce_scatter_block)
 #define PREWAIT_REQUEST(row) \
 	((row) == ROW_Wait || (row) == ROW_Waitall || (row) == ROW_Waitany || (row) == ROW_Waitsome)
-#define PREWAIT_REPLACE(row) ((row) == ROW_Recv || (row) == ROW_Mrecv || (row) == ROW_Mprobe)
+#define PREWAIT_RECEIVE(row) ((row) == ROW_Recv || (row) == ROW_Mrecv || (row) == ROW_Mprobe)
 
 /* True if there is a loop for the row; a constant if the row is one. */
-#define PREWAIT_CAN(row) (PREWAIT_BARRIER(row) || PREWAIT_REQUEST(row) || PREWAIT_REPLACE(row) || (row) == ROW_Probe)
+#define PREWAIT_CAN(row) (PREWAIT_BARRIER(row) || PREWAIT_REQUEST(row) || PREWAIT_RECEIVE(row) || (row) == ROW_Probe)
 
 #define PREWAIT_NOT_DONE INT64_MIN
 

@@ -134,6 +134,12 @@ static void scene_probe(void)
 	good = MPI_Probe(0, MICROSECONDS, 0, status) == 0 && status[0] == 0xff;
 }
 
+static void scene_probe_fails(void)
+{
+	scene_probe();
+	good &= MPI_Probe(9, 1, 0, status) == 6;
+}
+
 static void scene_mprobe(void)
 {
 	int message = 0;
@@ -157,9 +163,11 @@ static const struct {
 	const char *name;
 	void (*play)(void);
 } scenes[] = {
-        {"Wait", scene_wait},     {"Waitall", scene_waitall},         {"Waitany", scene_waitany},
-        {"Recv", scene_recv},     {"Waitsome", scene_waitsome},       {"Recv_c", scene_recv_c},
-        {"Mprobe", scene_mprobe}, {"collectives", scene_collectives}, {"Probe", scene_probe},
+        {"Wait", scene_wait},         {"Waitall", scene_waitall},
+        {"Waitany", scene_waitany},   {"Recv", scene_recv},
+        {"Waitsome", scene_waitsome}, {"Recv_c", scene_recv_c},
+        {"Mprobe", scene_mprobe},     {"collectives", scene_collectives},
+        {"Probe", scene_probe},       {"Probe_fails", scene_probe_fails},
 };
 
 static void play(void (*scene)(void))

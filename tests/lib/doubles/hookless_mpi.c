@@ -9,6 +9,8 @@
  *     Barrier and the collectives   besides until the last rank comes, at fake_last_us, and $FAKE_OWN_US longer
  *     Comm_size (comm)   returns 1 for FAKE_ALONE, otherwise $FAKE_RANKS
  *
+ * Probe, Iprobe from FAKE_NOBODY fail: each failure calls the program's error handler, and is an 'e' in fake_log.
+ *
  * fake_log has a letter per call: it shows a private call that was made without its status memory, or in the wrong
  * order. Calls that only test write the byte $FAKE_STATUS into a status: no caller may depend on it.
  */
@@ -20,6 +22,9 @@
 #define ALIAS(name) __attribute__((weak, alias(#name)))
 #define REQUESTS    4096
 #define FAKE_ALONE  4 /* a communicator */
+#define FAKE_NOBODY 9 /* a rank that does not exist */
+
+#define FAKE_ERR_RANK 6
 
 typedef uintptr_t word;
 
@@ -117,14 +122,6 @@ int PMPI_Finalize(void)
 }
 int MPI_Finalize(void) ALIAS(PMPI_Finalize);
 
-int PMPI_Request_get_status(word, int *, void *);
-int PMPI_Request_get_status(word request, int *flag, void *status)
-{
-	*flag = (HANDLE)request == REQUEST_NULL || now_us() >= ready_at[(uint32_t)request];
-	status_spoil(status);
-	return 0;
-}
-
 int PMPI_Wait(HANDLE *, void *);
 int PMPI_Wait(HANDLE *request, void *status)
 {
@@ -143,12 +140,22 @@ int PMPI_Waitall(int count, HANDLE *requests, void *statuses)
 }
 int MPI_Waitall(int, HANDLE *, void *) ALIAS(PMPI_Waitall);
 
+/* Returns the index of a request that is complete, -1 if none is yet. */
+static int find_ready(int count, const HANDLE *requests)
+{
+	for (int i = 0; i < count; i++)
+		if (requests[i] != REQUEST_NULL && now_us() >= ready_at[(word)requests[i]])
+			return i;
+	return -1;
+}
+
 static int first_ready(int count, const HANDLE *requests)
 {
-	for (;;)
-		for (int i = 0; i < count; i++)
-			if (requests[i] != REQUEST_NULL && now_us() >= ready_at[(word)requests[i]])
-				return i;
+	int index = -1;
+
+	while (index < 0)
+		index = find_ready(count, requests);
+	return index;
 }
 
 int PMPI_Waitany(int, HANDLE *, int *, void *);
@@ -170,6 +177,52 @@ int PMPI_Waitsome(int count, HANDLE *requests, int *some, int *indices, void *st
 	return 0;
 }
 int MPI_Waitsome(int, HANDLE *, int *, int *, void *) ALIAS(PMPI_Waitsome);
+
+int PMPI_Testany(int, HANDLE *, int *, int *, void *);
+int PMPI_Testany(int count, HANDLE *requests, int *index, int *flag, void *status)
+{
+	int found = find_ready(count, requests);
+
+	*flag = found >= 0;
+	if (*flag) {
+		*index = found;
+		request_end(&requests[found], status);
+	} else {
+		status_spoil(status);
+	}
+	return 0;
+}
+
+int PMPI_Test(HANDLE *, int *, void *);
+int PMPI_Test(HANDLE *request, int *flag, void *status)
+{
+	int index;
+
+	return PMPI_Testany(1, request, &index, flag, status);
+}
+
+int PMPI_Testall(int, HANDLE *, int *, void *);
+int PMPI_Testall(int count, HANDLE *requests, int *flag, void *statuses)
+{
+	for (int i = 0; i < count; i++)
+		if (requests[i] != REQUEST_NULL && now_us() < ready_at[(word)requests[i]]) {
+			*flag = 0;
+			return 0;
+		}
+	*flag = 1;
+	return PMPI_Waitall(count, requests, statuses);
+}
+
+int PMPI_Testsome(int, HANDLE *, int *, int *, void *);
+int PMPI_Testsome(int count, HANDLE *requests, int *some, int *indices, void *statuses)
+{
+	int flag;
+
+	(void)statuses;
+	PMPI_Testany(count, requests, indices, &flag, NULL);
+	*some = flag;
+	return 0;
+}
 
 int PMPI_Irecv(word, word, word, word, word, word, HANDLE *);
 int PMPI_Irecv(word buffer, word microseconds, word type, word source, word tag, word comm, HANDLE *request)
@@ -206,7 +259,11 @@ int MPI_Recv_c(word, word, word, word, word, word, void *) ALIAS(PMPI_Recv);
 int PMPI_Iprobe(word, word, word, int *, void *);
 int PMPI_Iprobe(word source, word microseconds, word comm, int *flag, void *status)
 {
-	(void)source, (void)comm;
+	(void)comm;
+	if (source == FAKE_NOBODY) {
+		log_call('e');
+		return FAKE_ERR_RANK;
+	}
 	if (message_at == 0)
 		message_at = now_us() + microseconds;
 	*flag = now_us() >= message_at;
@@ -221,7 +278,8 @@ int PMPI_Probe(word source, word microseconds, word comm, void *status)
 
 	log_call('P');
 	while (!flag)
-		PMPI_Iprobe(source, microseconds, comm, &flag, status);
+		if (PMPI_Iprobe(source, microseconds, comm, &flag, status) != 0)
+			return FAKE_ERR_RANK;
 	message_at = 0;
 	status_fill(status);
 	return 0;

@@ -55,6 +55,12 @@ def test_measuring_only_changes_no_call() -> None:
     assert call["waits"] == 0 and call["burned_ns"] > 0.99 * CALLS * WAIT_NS
 
 
+def test_an_error_of_a_poll_is_the_calls_own() -> None:
+    """e is a call of the error handler."""
+    _, asked, slot = play("mpi-hookless", "Probe_fails")
+    assert slot["flags"] & PREWAITS and asked == "Pe"
+
+
 def test_where_another_tool_watches_recv_it_still_sees_it(tmp_path: Path) -> None:
     (tmp_path / "tool.c").write_text("""
         int PMPI_Recv(long, long, long, long, long, long, long);
