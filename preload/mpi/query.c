@@ -13,6 +13,7 @@ enum function {
 	GRAPH_NEIGHBORS_COUNT,
 	DIST_GRAPH_NEIGHBORS_COUNT,
 	TYPE_SIZE,
+	TYPE_SIZE_X,
 	FUNCTIONS
 };
 
@@ -26,6 +27,7 @@ static const char function_names[FUNCTIONS][32] = {
         [GRAPH_NEIGHBORS_COUNT] = "PMPI_Graph_neighbors_count",
         [DIST_GRAPH_NEIGHBORS_COUNT] = "PMPI_Dist_graph_neighbors_count",
         [TYPE_SIZE] = "PMPI_Type_size",
+        [TYPE_SIZE_X] = "PMPI_Type_size_x",
 };
 
 static const struct query_values values[] = {
@@ -142,6 +144,14 @@ int (*query_type_size(void))(uintptr_t, int *)
 	void *function = functions[TYPE_SIZE];
 
 	return function ? (int (*)(uintptr_t, int *))function : type_size_unknown;
+}
+
+uint64_t query_type_large(uintptr_t type)
+{
+	int (*function)(uintptr_t, int64_t *) = (int (*)(uintptr_t, int64_t *))functions[TYPE_SIZE_X];
+	int64_t size = 0;
+
+	return function && function(type, &size) == 0 && size > 0 ? (uint64_t)size : 0;
 }
 
 uintptr_t query_handle(const void *array, size_t index)

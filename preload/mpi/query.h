@@ -43,5 +43,11 @@ int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_
 /* Returns PMPI_Type_size, or a function that returns an error. */
 int (*query_type_size(void))(uintptr_t type, int *ret_size);
 
+/*
+ * Returns the size of a datatype for which PMPI_Type_size answers MPI_UNDEFINED, a negative number: 2 GiB or more.
+ * Returns 0 if the MPI does not say.
+ */
+uint64_t query_type_large(uintptr_t type);
+
 /* Returns an element of an array of handles. */
 uintptr_t query_handle(const void *array, size_t index);

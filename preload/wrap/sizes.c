@@ -88,7 +88,17 @@ static inline uint64_t bytes_of(int64_t count, uintptr_t type)
 
 	if (count > 0)
 		sizes_short.type_size(type, &size); /* leaves 0 where it fails */
-	return size > 0 ? (uint64_t)count * (uint64_t)size : 0;
+	return (uint64_t)count * (size < 0 ? query_type_large(type) : (uint64_t)size);
+}
+
+uint64_t sizes_count_large(enum call_row row, int64_t count, uintptr_t type, size_t locality)
+{
+	uint64_t bytes = (uint64_t)count * query_type_large(type);
+	struct mpiwait_lane *lane = wait_self.lane;
+
+	lane->locality_bytes[locality] += bytes;
+	lane->calls[row].bytes += bytes;
+	return mpiwait_size_class(bytes);
 }
 
 /* Returns the bytes of a message whose counts are an array. */

@@ -53,6 +53,9 @@ static inline __attribute__((always_inline)) int64_t sizes_count_of(int64_t coun
 	return (int)peer != sizes_short.proc_null ? count : 0;
 }
 
+/* Counts the bytes of elements for which the MPI's int is too small. Returns their class. */
+uint64_t sizes_count_large(enum call_row row, int64_t count, uintptr_t type, size_t locality);
+
 /* Counts a simple call of `count` elements of the type, as sizes_count does. large: the count may exceed an int. */
 static inline __attribute__((always_inline)) void sizes_count_simple(enum call_row row, bool large, int64_t count,
                                                                      uintptr_t type, size_t locality)
@@ -69,6 +72,8 @@ static inline __attribute__((always_inline)) void sizes_count_simple(enum call_r
 		lane = wait_self.lane;
 		lane->locality_bytes[locality] += bytes;
 		lane->calls[row].bytes += bytes;
+	} else if (size < 0) {
+		class = sizes_count_large(row, count, type, locality);
 	}
 	__atomic_fetch_add(&sizes_short.classes->calls[row][class], 1, __ATOMIC_RELAXED);
 }

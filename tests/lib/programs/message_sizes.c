@@ -130,6 +130,26 @@ static void among_neighbors(void)
 	expect("Ineighbor_alltoall", rank == 0 ? 40 : 20, 1, rank == 0 ? 40 : 20);
 }
 
+/* A datatype of 3 GiB, more than an int can tell, by a simple call and by one with a root. One rank moves nothing. */
+static void more_than_an_int(void)
+{
+	const long bytes = 3L << 30;
+	MPI_Datatype part, whole;
+	MPI_Request request;
+
+	MPI_Type_contiguous(1 << 30, MPI_BYTE, &part);
+	MPI_Type_contiguous(3, part, &whole);
+	MPI_Type_commit(&whole);
+	MPI_Ibcast(out, 1, whole, 0, MPI_COMM_SELF, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	expect("Ibcast", bytes, 1, bytes);
+	MPI_Iscatter(out, 1, whole, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_SELF, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	expect("Iscatter", bytes, 1, bytes);
+	MPI_Type_free(&part);
+	MPI_Type_free(&whole);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(&argc, &argv);
@@ -142,6 +162,7 @@ int main(int argc, char **argv)
 	all_to_all();
 	between_groups();
 	among_neighbors();
+	more_than_an_int();
 	fputs(lines, stdout);
 	MPI_Finalize();
 	return 0;
