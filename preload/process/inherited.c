@@ -19,6 +19,7 @@ static bool is_the_one(int fd, const struct inherited *inherited)
 	       status.st_ino == inherited->inode;
 }
 
+/* The number may be a pipe by now, whose opening would wait for a writer. */
 static int open_again(const struct inherited *inherited, uint32_t number)
 {
 	char path[48];
@@ -26,7 +27,7 @@ static int open_again(const struct inherited *inherited, uint32_t number)
 	int fd;
 
 	*decimal_write(stpcpy(at, "/fd/"), number) = '\0';
-	fd = open(path, inherited->flags | O_CLOEXEC);
+	fd = open(path, inherited->flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || is_the_one(fd, inherited))
 		return fd;
 	close(fd);

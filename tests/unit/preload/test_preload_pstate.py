@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.lib.doubles.support import BUILD, run, values
 DRIVER = BUILD / "tests/lib/doubles/preload_driver"
 POLICY = "rungs=pause+yield+pstate;spin_ns=20000;relative_ppm=62500;max_ns=100000;pstate_after_ns=10000000"
 AFTER_NS, WAIT_NS = 10_000_000, 200_000_000  # of the policy, and of the scene "wait"
+NO_GRANT = 128  # flag of a slot
 
 
 def reply(answer: int, changes: int = 1) -> Answer:
@@ -49,6 +51,17 @@ def test_the_other_rungs_go_on_at_low_frequency() -> None:
     with board(reply(DONE)) as made:
         seen, slot = play(made)
     assert slot["lane"][0]["naps"]["yield"] == seen["kernel_yields"] > 300_000, "400 ns each, of 200 ms"
+
+
+def test_a_pipe_where_the_board_was_holds_nobody_up(tmp_path: Path) -> None:
+    """The task has closed the board, and reads a named pipe by its number that nobody writes: to open it would wait."""
+    os.mkfifo(tmp_path / "pipe")
+    pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        done, segment = run([DRIVER, "wait"], f"{POLICY};cpufreq=lease:{pipe}:1:2", virtual=True)
+    finally:
+        os.close(pipe)
+    assert done.returncode == 0 and segment["slots"][0]["flags"] & NO_GRANT
 
 
 def test_a_short_wait_is_left_alone() -> None:
