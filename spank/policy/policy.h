@@ -43,7 +43,7 @@ struct policy {
 	bool ibarrier;             /* an Ibarrier before some collectives; set by the option only */
 	bool sites;                /* sum waits by the place in the program that called MPI; set by the option only */
 	uint32_t pstate_after_ns;  /* length of a wait from which on the rung pstate is used */
-	char choose[POLICY_CHOICES_MAX][POLICY_NAME_MAX]; /* for "auto": the first one that the host supports is used */
+	char choose[POLICY_CHOICES_MAX][POLICY_NAME_MAX]; /* in place of rungs: the first one that the host supports */
 	size_t choose_count;
 	char fallback[POLICY_NAME_MAX]; /* policy for hosts that lack a rung of needs; "": profile */
 };
