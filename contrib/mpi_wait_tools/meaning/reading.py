@@ -384,7 +384,7 @@ def notes(record: Record, field: str) -> list[str]:
             "and are not counted."
         )
     if record.wait is not None and record.wait.doubtful:
-        found.append(f"{plural(record.wait.doubtful, 'rank')} claimed what cannot be; it was cut to what can.")
+        found.append(f"{plural(record.wait.doubtful, 'rank')} claimed impossible figures; these were cut.")
     if record.wait is not None:
         found += _service_notes(record.wait)
     off = [step.id for step in record.steps if step.policy is not None and step.policy.used == "off"]

@@ -34,16 +34,16 @@ REASONS = {
         "{n} processes, as scripts, took the library out of LD_PRELOAD: what they started after that ran without it.",
     ),
     "static": (
-        "{n} task ran a program that is linked statically: nothing can be preloaded into it.",
-        "{n} tasks ran a program that is linked statically: nothing can be preloaded into it.",
+        "{n} task ran a program that is linked statically: nothing can be preloaded into it; link it dynamically.",
+        "{n} tasks ran a program that is linked statically: nothing can be preloaded into it; link it dynamically.",
     ),
     "setuid": (
         "{n} task ran a setuid program, or one with capabilities: nothing is preloaded into it.",
         "{n} tasks ran a setuid program, or one with capabilities: nothing is preloaded into it.",
     ),
     "unfit": (
-        "{n} MPI rank slept, but is not counted: its library is of another release than the plugin on its node.",
-        "{n} MPI ranks slept, but are not counted: their library is of another release than the plugin on their node.",
+        "{n} MPI rank slept, but is not counted: its library and the plugin on its node are of two releases.",
+        "{n} MPI ranks slept, but are not counted: their library and the plugin on their node are of two releases.",
     ),
 }
 """For each reason in the record: the sentence for one process, and that for several."""

@@ -210,7 +210,7 @@ def test_what_cannot_be_is_said(report: Report) -> None:
     record["mpi_wait"]["wait"]["doubtful"] = 2
     record["mpi_wait"].update(steps_left_out=7, steps_summed=3, steps_rest={"steps": 5, "ranks": 20, "wait_s": 3.0})
     text = " ".join(ask(report, record).split())
-    assert "2 ranks claimed what cannot be" in text
+    assert "2 ranks claimed impossible figures; these were cut." in text
     assert "7 steps had no room in the record; 5 of them waited 3.00 s together." in text
     assert "Of 3 steps there are only sums: they lack ranks and profile." in text
 
