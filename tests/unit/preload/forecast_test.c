@@ -2944,6 +2944,42 @@ static void test_a_call_that_is_dropped_teaches_nothing(void)
 	CHECK(end_ns > now_ns + 2 * MS);
 }
 
+/* Returns how many periods pass until `many` looks have held a whole period of a loop. */
+static uint64_t periods_until(uint64_t period_ns, int many)
+{
+	struct looks looks;
+	uint64_t now_ns = OPENED, seen = 0, count = 0;
+
+	looks_open(&looks, SEED, now_ns);
+	while (many > 0 && count < 100000) {
+		bool holds;
+
+		looks_find(&looks, now_ns, 100 * SECOND + now_ns);
+		holds = now_ns >= looks.from_ns && now_ns + period_ns < looks.until_ns && looks.number != seen;
+		seen = holds ? looks.number : seen;
+		many -= holds;
+		now_ns += period_ns;
+		count++;
+		looks_step(&looks, period_ns, period_ns, now_ns);
+	}
+	return count;
+}
+
+/* The times that mpi-wait(1) gives for Cost, of 8 looks, and for Saved, of 20 looks of more than 33 ms. */
+static void test_looks_of_a_loop_come_when_the_manual_says(void)
+{
+	static const uint64_t periods_ns[] = {20 * MS, 50 * MS, 100 * MS, 200 * MS, SECOND};
+
+	CHECK(periods_until(MS, 8) * MS < 2 * SECOND && periods_until(MS / 4, 8) * MS / 4 < 2 * SECOND);
+	for (int i = 0; i < 5; i++) {
+		uint64_t cost = periods_until(periods_ns[i], 8), saved = periods_until(periods_ns[i], 20);
+
+		CHECK_LAW(cost > 700 && cost < 3200 && saved > 3900 && saved < 8200, "%llu and %llu periods of %llu ns",
+		          (unsigned long long)cost, (unsigned long long)saved, (unsigned long long)periods_ns[i]);
+	}
+	CHECK(periods_until(2 * MS, 160) * 2 * MS < 360 * SECOND && periods_until(4 * MS, 40) * 4 * MS < 360 * SECOND);
+}
+
 static void looks_test(void)
 {
 	test_looks_are_the_same_for_all_ranks();
@@ -2959,6 +2995,7 @@ static void looks_test(void)
 	test_windows_hold_what_covers_the_time();
 	test_a_steady_job_has_strict_windows();
 	test_a_job_looks_at_first();
+	test_looks_of_a_loop_come_when_the_manual_says();
 }
 
 static void forecasts_test(void)
