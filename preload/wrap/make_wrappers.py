@@ -41,8 +41,10 @@ def traits_of(kind: str, group: str, signature: str, volume: str) -> dict[str, b
               and not set("NTR") & set(signature))
     marks, starts, sized, asks = kind == "MARK", group == "INIT", volume != "NONE", "v" in signature
     followed = marks and (sized or asks)
+    nests = marks and group == "IO"  # ROMIO, which is a layer on top of MPI
     return {"blocks": not marks, "marks": marks, "waits": kind == "WAIT", "starts": starts, "calls": not starts,
-            "sized": sized, "timed": not starts and (simple or not sized), "asks": asks, "followed": followed,
+            "sized": sized, "timed": not starts and (simple or not sized) and not nests,
+            "brief": marks and not nests, "asks": asks, "followed": followed,
             "placed": sized and group == "P2P" and "p" in signature, "last": marks and not followed}
 
 
@@ -71,6 +73,7 @@ def wrapper(template: str, symbol: str, name: str, row: tuple[str, ...], is_befo
         "receiver": given["p" if "p" in signature else "n"], "count_type": "int64_t" if large else "int",
         "locality": "locality" if holds["placed"] else "MPIWAIT_NOWHERE", "asks": "asks" if holds["asks"] else "false",
         "large": "true" if large else "false",
+        "hides": "outer.frame != FORWARD_NONE" if holds["brief"] else "true",
     }
     text = "\n".join(kept(template, {trait for trait, held in holds.items() if held}))
     return Template(text).substitute(words)

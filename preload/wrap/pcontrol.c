@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) int pcontrol(enum call_name name, P
 			return next((int)ARGUMENTS);
 	}
 	kind = wait_mark(ROW_Pcontrol, false, HERE);
-	before = call_hide(&outer, HERE);
+	before = call_hide(outer.frame != FORWARD_NONE, HERE);
 	code = next((int)ARGUMENTS);
 	call_show(before);
 	wait_unmark(kind);

@@ -92,15 +92,15 @@ static inline __attribute__((always_inline)) bool call_is_profiled(uintptr_t her
 }
 
 /*
- * Hides the calls that a tool makes while it has a MARK call, as if they came from inside a blocking one: its call of
- * the PMPI function is the program's, which has been counted. Does nothing if the call goes to no tool. Returns the
- * value for call_show.
+ * Hides the calls that are made inside a MARK call, as if it were a blocking one, if `hides` is true. A tool's call of
+ * the PMPI function is the program's, which has been counted; ROMIO's calls are its own. Returns the value for
+ * call_show.
  */
-static inline __attribute__((always_inline)) uintptr_t call_hide(const struct forward *outer, uintptr_t here)
+static inline __attribute__((always_inline)) uintptr_t call_hide(bool hides, uintptr_t here)
 {
 	uintptr_t before = wait_self.outer;
 
-	if (__builtin_expect(outer->frame != FORWARD_NONE, 0) && before == 0) {
+	if (hides && before == 0) {
 		wait_self.outer = here;
 		wait_self.polls = wait_self.loop.open ? wait_self.polls : 0;
 	}

@@ -1,6 +1,7 @@
 /*
  * Writes a file by MPI_File_iwrite_all, whose request moves only while the rank tests or waits for it: ROMIO has a poll
- * function there. Rank 0 comes late. `writes FILE`: a round of each call that waits; prints "RANK ok".
+ * function there. Rank 0 comes late. Then writes nothing by the shared file pointer: ROMIO opens another file for it.
+ * `writes FILE`: rounds of each call that waits; prints "RANK ok".
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -42,6 +43,7 @@ int main(int argc, char **argv)
 {
 	void (*const waits[])(MPI_Request *) = {wait_one, wait_all, wait_any, wait_some};
 	MPI_Datatype vector, parts;
+	MPI_Request shared;
 	MPI_File file;
 
 	MPI_Init(&argc, &argv);
@@ -60,6 +62,8 @@ int main(int argc, char **argv)
 		MPI_File_iwrite_all(file, data, sizeof(data), MPI_BYTE, &requests[1]);
 		waits[i / ROUNDS](requests);
 	}
+	MPI_File_iwrite_shared(file, data, 0, MPI_BYTE, &shared);
+	MPI_Wait(&shared, MPI_STATUS_IGNORE);
 	MPI_Type_free(&parts);
 	MPI_File_close(&file);
 	printf("%d ok\n", rank);
