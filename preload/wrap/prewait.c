@@ -189,8 +189,7 @@ static int replace(enum call_row row, bool large, const word *arguments)
 	return receive(row, large, arguments);
 }
 
-/* Polls before Probe. Returns the MPI error code of a poll, which has called the error handler; else what prewait does.
- */
+/* Polls before Probe. Returns the MPI error code of a poll, which has called the error handler, or PREWAIT_NOT_DONE. */
 static int64_t probe_await(const word *arguments)
 {
 	int code = loop_run(&(struct loop){.poll = poll_probe, .arguments = arguments});
@@ -202,12 +201,11 @@ int64_t prewait(enum call_row row, enum call_name name, const word *arguments)
 {
 	bool large = name == NAME_MPI_LARGE || name == NAME_PMPI_LARGE;
 
-	if (PREWAIT_BARRIER(row))
-		barrier_await(row, large, arguments);
-	else if (row == ROW_Probe)
+	if (row == ROW_Probe)
 		return probe_await(arguments);
-	else if (!has_tool(row))
+	if (!PREWAIT_BARRIER(row))
 		return replace(row, large, arguments);
+	barrier_await(row, large, arguments);
 	return PREWAIT_NOT_DONE;
 }
 
@@ -217,7 +215,7 @@ void prewait_start(void)
 		return;
 	test_inter = (int (*)(word, int *))next_symbol("PMPI_Comm_test_inter");
 	for (uint32_t row = 0; row < CALL_ROWS; row++)
-		if (PREWAIT_CAN(row) && !PREWAIT_BARRIER(row))
+		if (PREWAIT_CAN(row) && !PREWAIT_BARRIER(row) && (row == ROW_Probe || !has_tool(row)))
 			watch_offer((enum call_row)row, PROCESS_PREWAITS);
 	if (idle.probes_spin) {
 		watch_begin(ROW_Probe);

@@ -70,8 +70,8 @@ def test_where_another_tool_watches_recv_it_still_sees_it(tmp_path: Path) -> Non
     tool = tmp_path / "tool.so"
     done, _ = run(["cc", "-shared", "-fPIC", "-o", tool, tmp_path / "tool.c"], None)
     assert done.returncode == 0, done.stderr
-    _, asked, _ = play("mpi-hookless", "Recv", preload=tool)
-    assert asked == "R"
+    _, asked, slot = play("mpi-hookless", "Recv", preload=tool)
+    assert asked == "R" and slot["flags"] & PREWAITS == 0
 
 
 def test_a_barrier_before_collectives_only_on_request_and_where_all_ranks_agree() -> None:
