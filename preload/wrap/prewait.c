@@ -153,7 +153,7 @@ static void barrier_await(enum call_row row, bool large, const word *a)
 	bool gathers = row == ROW_Allgather || row == ROW_Alltoall;
 	word comm = a[row == ROW_Barrier ? 0 : gathers ? 6 : 5], count = row == ROW_Barrier ? 1 : a[gathers ? 4 : 2];
 	_Alignas(8) char request[8] = {0};
-	struct status unused;
+	struct status unused = {{0}};
 	int inter = 1;
 
 	if ((large ? (int64_t)count : (int)count) <= 0 || test_inter(comm, &inter) != 0 || inter)
