@@ -26,7 +26,7 @@ static const void *identities[MPIWAIT_MODULES];
 static bool is_layer(const char *name)
 {
 	static const char *const layers[] = {
-	        "libmpi_mpifh.", "libmpi_usempi", "libmpi_cxx.", "libmpifort.",  "libmpichfort.",
+	        "libmpi_mpifh.", "libmpi_usempi", "libmpi_cxx.", "libmpifort",   "libmpichfort.",
 	        "libmpichf90.",  "libfmpich.",    "libmpicxx.",  "libmpichcxx.",
 	};
 
