@@ -34,17 +34,28 @@ static bool must_yield(const struct wait *wait)
 }
 
 /*
+ * Returns true if each idle poll in which the thread does not sleep must yield in the kernel, for the other threads of
+ * the process: the runtime gives up its lock for the yield, and only then they get it.
+ */
+static bool yields_for_threads(void)
+{
+	return idle.yields_natively && __atomic_load_n(&process.threaded, __ATOMIC_RELAXED);
+}
+
+/*
  * Handles an idle poll of MPICH or Intel MPI in a blocking call; returns 0 as sched_yield does. After WAIT_FREE_POLLS
  * the thread may sleep in it. If nothing was slept, a call in which the thread may sleep goes on polling without a
- * yield, unless ranks share cores. In any other call the kernel gets the yield that it would get without this library:
- * none if only this library has switched yields on.
+ * yield, unless ranks share cores or other threads may want the lock. In any other call the kernel gets the yield that
+ * it would get without this library: none if only this library has switched yields on.
  */
 static __attribute__((noinline)) int mpi_idle_poll(struct wait *wait)
 {
+	bool shares = yields_for_threads();
+
 	if (wait_count_poll(wait) && wait_may_read_clock(wait, MPIWAIT_HOOK_YIELD) &&
-	    wait_idle(wait, MPIWAIT_HOOK_YIELD))
+	    wait_idle(wait, MPIWAIT_HOOK_YIELD) && (wait->dozed || !shares))
 		return 0;
-	if (wait->kind == CALL_WAIT && process.policy.rungs != 0)
+	if (wait->kind == CALL_WAIT && process.policy.rungs != 0 && !shares)
 		return must_yield(wait) ? yield_really() : 0;
 	return idle.yields_natively || !idle.yields_for_us ? yield_really() : 0;
 }

@@ -9,7 +9,8 @@ import pytest
 
 from tests.lib.doubles.support import BUILD, NAP, run, values
 
-DRIVER, LOCKED = BUILD / "tests/lib/doubles/preload_driver", BUILD / "tests/lib/doubles/locked_driver"
+DOUBLES = BUILD / "tests/lib/doubles"
+DRIVER, LOCKED, GIVING = DOUBLES / "preload_driver", DOUBLES / "locked_driver", DOUBLES / "giving_driver"
 LOCKED_FLAG, YIELD_HOOK, NO_HOOK = 16, 2, 2
 STEPS = 100
 
@@ -137,3 +138,12 @@ def test_under_the_lock_the_clock_is_read_once_in_64_polls():
     thread = slot["lane"][0]
     assert thread["hook_polls"]["yield"] == seen["yields"] // 64
     assert thread["naps"].get("yield", 0) <= thread["hook_polls"]["yield"]
+
+
+def test_a_runtime_that_gives_up_its_lock_for_a_yield_yields_between_naps():
+    """Else its second thread would hardly get the lock: without a system call the first takes it again at once."""
+    seen, slot = play([GIVING, "called", "3500"])
+    assert slot["hooks"] == YIELD_HOOK and len(slot["lane"]) == 2
+    assert seen["naps"] > 0 and seen["kernel_yields"] == seen["yields"] - seen["naps"]
+    seen, _ = play([GIVING])
+    assert seen["naps"] > 100 and seen["kernel_yields"] <= 2, "of one thread: probes of whether the core is shared"
