@@ -143,7 +143,7 @@ static void call_twice(const char *hook, char **first, char **second)
 	CHECK(fake_host_call(hook, 2, second) == 0);
 }
 
-/* What the second line would begin nobody ends, and its epilog would make another record of the job. */
+/* A second line would begin a step that nobody ends, and its epilog would make another record of the job. */
 static void heeds_the_first_of_two_lines(void)
 {
 	char *nap[] = {policies, "default=nap"}, *off[] = {policies, "default=off"};
