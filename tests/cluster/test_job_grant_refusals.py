@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib import grants, jobs
+from tests.lib import default_way, grants, jobs
 from tests.lib.grants import PSTATE, begin, control, files, refused, take_writes
 from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
@@ -126,7 +126,9 @@ def test_a_disk_that_is_full_after_the_prolog(start: grants.Start, pages: int, g
     grants.small_run(cluster)
     try:
         before = files(cluster)
-        jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", "true"])
+        first, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", "true"])
+        jobs.record(cluster, first)
+        wait_for(lambda: not default_way.writers(cluster), "the end of the first job's writer, which frees pages")
         cluster.node_run(cluster.nodes[0], ["sh", "-c", f"echo {pages} > /run/mpi-wait/.fill"], check=True)
         stays = f"touch {flag}.$SLURM_PROCID; until test -e {flag}; do sleep .1; done"
         job, process = begin(cluster, ["-N1", "-n2", PSTATE, "sh", "-c", stays], stderr=subprocess.DEVNULL)
