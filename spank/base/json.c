@@ -83,6 +83,11 @@ bool text_get(const json_t *object, const char *key, char *buffer, size_t size, 
 	return text_of(json_object_get(object, key), buffer, size, accepted);
 }
 
+bool text_maybe(const json_t *object, const char *key, char *buffer, size_t size, const char *accepted)
+{
+	return !json_object_get(object, key) || text_get(object, key, buffer, size, accepted);
+}
+
 void object_set_some(json_t *object, const char *key, json_t *value)
 {
 	if (json_number_value(value) != 0 || json_string_length(value) > 0 || json_object_size(value) > 0 ||

@@ -47,5 +47,8 @@ bool number_get(const json_t *object, const char *key, double limit, double *ret
 bool text_of(const json_t *value, char *buffer, size_t size, const char *accepted);
 bool text_get(const json_t *object, const char *key, char *buffer, size_t size, const char *accepted);
 
+/* As text_get, but a missing key is accepted and leaves the buffer as it is. */
+bool text_maybe(const json_t *object, const char *key, char *buffer, size_t size, const char *accepted);
+
 /* Sets the value in the object unless it is NULL, 0, "", {} or []. Takes the caller's reference in either case. */
 void object_set_some(json_t *object, const char *key, json_t *value);

@@ -348,12 +348,14 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	    !text_get(json, "nodes", job->nodes, sizeof(job->nodes), NULL) ||
 	    !text_get(json, "words", job->words, sizeof(job->words), NULL) || !record_policy_read(json, &job->policy) ||
 	    !number_get(json, "start_s", RECORD_NODE_TIME_MAX, &job->start_s) ||
-	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL) ||
-	    !text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL) ||
-	    !text_get(json, "usable", job->usable, sizeof(job->usable), NULL) ||
-	    !text_get(json, "sources", job->sources, sizeof(job->sources), NULL) ||
-	    !text_get(json, "gpu_list", job->gpu_list, sizeof(job->gpu_list), NULL) ||
-	    !integer_get(json, "begun_ns", INT64_MAX, &job->begun_ns))
+	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL))
+		return -EBADMSG;
+	/* 0.1.0 did not write these: a job may last longer than the release in which it began */
+	if (!text_maybe(json, "cpus", job->cpus, sizeof(job->cpus), NULL) ||
+	    !text_maybe(json, "usable", job->usable, sizeof(job->usable), NULL) ||
+	    !text_maybe(json, "sources", job->sources, sizeof(job->sources), NULL) ||
+	    !text_maybe(json, "gpu_list", job->gpu_list, sizeof(job->gpu_list), NULL) ||
+	    !integer_maybe(json, "begun_ns", INT64_MAX, &job->begun_ns))
 		return -EBADMSG;
 	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
 	job->too_late = json_is_true(json_object_get(json, "too_late"));

@@ -69,3 +69,17 @@ def test_an_earlier_run_without_a_record_gets_it_later(tmp_path: Path, runs: int
     ends = sorted(json.loads(path.read_text())["end_s"] for path in outbox.glob("*.json"))
     assert ends == [NOW_S + 100 * number + 50 for number in range(runs)]
     assert [path.name for path in (root / "c1").iterdir() if path.name[0] == "7"] == ["7"]
+
+
+def test_a_job_that_began_under_the_former_release_has_its_record(tmp_path: Path) -> None:
+    root, outbox = tmp_path / "run", tmp_path / "out"
+    begin(root, 7)
+    state = root / "c1/7/job.json"
+    newer = ("cpus", "usable", "sources", "gpu_list", "begun_ns", "too_late", "gpus", "meters")
+    state.write_text(json.dumps({key: value for key, value in json.loads(state.read_text()).items()
+                                 if key not in newer}))
+    driver("end", root, 7, elsewhere=NO_POWERCAP, now_s=NOW_S + 50)
+    run("mpi-wait-node", "sweep", "--only-move", "--state", root, "--outbox", outbox, f"spool={tmp_path}/none",
+        elsewhere=NO_POWERCAP, now_s=NOW_S + 1000)
+    record = json.loads(next(outbox.glob("*.json")).read_text())
+    assert (record["start_s"], record["end_s"], record["policy"]["asked"]) == (NOW_S, NOW_S + 50, "nap")
