@@ -48,6 +48,9 @@ def _drop_output() -> None:
 
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    if sys.stdout is None:  # as after ">&-": a file that is opened later would take its number
+        print("mpi-wait: the output cannot be written: standard output is closed", file=sys.stderr)
+        return 1
     try:
         arguments = build_parser(*words[:1]).parse_args(words)
         status = arguments.run(arguments)

@@ -172,6 +172,14 @@ def test_a_full_disk_costs_one_line(report: Report, words: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
 
 
+@pytest.mark.parametrize("words", ["report --record none.json", "check", "--help"])
+def test_a_closed_output_costs_one_line(report: Report, words: str) -> None:
+    done = subprocess.run(["bash", "-c", f"'{COMMAND}' {words} >&-"], cwd=report.folder, capture_output=True,
+                          encoding="utf-8", timeout=60, check=False)
+    said = "mpi-wait: the output cannot be written: standard output is closed\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
 @pytest.mark.parametrize("argv", [["--help"], ["report", "--help"]])
 def test_help(argv: list[str]) -> None:
     result = subprocess.run(
