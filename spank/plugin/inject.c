@@ -13,6 +13,7 @@
 #include "preload/contract/config_format.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
+#include "spank/machine/topology.h"
 #include "spank/plugin/program.h"
 #include "spank/policy/openmp.h"
 #include "spank/policy/preload_list.h"
@@ -115,10 +116,19 @@ static void threads_clean(spank_t spank)
 	spank_unsetenv(spank, OPENMP_VARIABLE);
 }
 
+/* Returns the number of CPUs of this task, which is bound by now; 0: unknown. */
+static uint32_t cpus_count(void)
+{
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+
+	return cpus && topology_get_affinity(0, cpus) == 0 ? (uint32_t)hwloc_bitmap_weight(cpus) : 0;
+}
+
 static void threads_set(spank_t spank, const struct injection *injection, const char *program)
 {
+	enum site_threads threads = injection->threads;
 	struct openmp_settings settings;
-	char value[2];
+	char value[2], count[OPENMP_VALUE_MAX];
 	uint32_t set = 0;
 
 	if (openmp_is_daemon(program))
@@ -126,7 +136,9 @@ static void threads_set(spank_t spank, const struct injection *injection, const 
 	for (unsigned i = 0; i < OPENMP_VARIABLES; i++)
 		if (spank_getenv(spank, openmp_name(i), value, sizeof(value)) != ESPANK_ENV_NOEXIST)
 			set |= 1u << i;
-	openmp_choose(injection->threads, set, injection->spins, &settings);
+	if (spank_getenv(spank, OPENMP_COUNT, count, sizeof(count)) == ESPANK_SUCCESS)
+		threads = openmp_waits(threads, count, cpus_count());
+	openmp_choose(threads, set, injection->spins, &settings);
 	/* The mark first: without it an inner step would take ours for the user's. */
 	if (!settings.text[0] || spank_setenv(spank, OPENMP_VARIABLE, settings.text, 1) != ESPANK_SUCCESS)
 		return;

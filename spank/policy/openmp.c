@@ -1,6 +1,7 @@
 #include "spank/policy/openmp.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "spank/base/files.h"
@@ -31,6 +32,13 @@ static const struct {
 const char *openmp_name(enum openmp_variable variable)
 {
 	return variables[variable].name;
+}
+
+enum site_threads openmp_waits(enum site_threads threads, const char *count, uint32_t cpus)
+{
+	bool crowded = cpus > 0 && strtol(count, NULL, 10) > (long)cpus;
+
+	return threads == SITE_THREADS_BOUNDED && crowded ? SITE_THREADS_PASSIVE : threads;
 }
 
 void openmp_choose(enum site_threads threads, uint32_t set, uint64_t spins, struct openmp_settings *ret_settings)

@@ -24,6 +24,8 @@
 /* Lists, in the task's environment, the variables that this plugin has set, as NAME=VALUE with blanks between them. */
 #define OPENMP_VARIABLE "MPI_WAIT_THREADS"
 
+#define OPENMP_COUNT "OMP_NUM_THREADS" /* how many threads the task's regions have */
+
 #define OPENMP_TEXT_MAX  128 /* bytes of that list, its NUL included */
 #define OPENMP_VALUE_MAX 24  /* bytes of one value, its NUL included */
 
@@ -42,6 +44,13 @@ struct openmp_settings {
 
 /* Returns the variable's name in the environment. */
 const char *openmp_name(enum openmp_variable variable);
+
+/*
+ * Returns how the threads of a task shall wait: passive in place of bounded if the task has more threads than CPUs. A
+ * thread that spins then keeps another one of its rank from the core. count: the value of OMP_NUM_THREADS, whose first
+ * number is that of the outer region's threads; "": not set. cpus: number of the task's CPUs, 0: unknown.
+ */
+enum site_threads openmp_waits(enum site_threads threads, const char *count, uint32_t cpus);
 
 /*
  * Chooses the variables to set. `set` has a bit, by enum openmp_variable, for each variable that the user has set.

@@ -82,6 +82,8 @@ def test_openmp_is_told_by_the_sites_default_and_the_users_word_stays(cluster: F
         assert active == {"OMP_WAIT_POLICY": "active"}
         passive = shown(jobs.srun(napping, ["-n1", "--mpi-wait-policy=nap,threads=passive", *SHOW])[1].stdout)
         assert passive["OMP_WAIT_POLICY"] == "passive"
+        crowded = shown(jobs.srun(napping, ["-n1", *SHOW], env={"OMP_NUM_THREADS": "99"})[1].stdout)
+        assert crowded == passive
         show = SHOW[2].replace("'", "'\\''")
         script = f"{SHOW[2]}\nexport OMP_WAIT_POLICY=active\nsrun -n1 sh -c '{show}' | sed 's/^/step /'\n"
         job = jobs.sbatch(napping, script, ["-n1"])

@@ -37,6 +37,19 @@ static void chooses(void)
 	}
 }
 
+/* Only a bound is tightened, and only where the task has fewer CPUs than threads. */
+static void tightens(void)
+{
+	CHECK(openmp_waits(SITE_THREADS_BOUNDED, "3", 2) == SITE_THREADS_PASSIVE);
+	CHECK(openmp_waits(SITE_THREADS_BOUNDED, " 3,2", 2) == SITE_THREADS_PASSIVE);
+	CHECK(openmp_waits(SITE_THREADS_BOUNDED, "2,3", 2) == SITE_THREADS_BOUNDED);
+	CHECK(openmp_waits(SITE_THREADS_BOUNDED, "", 2) == SITE_THREADS_BOUNDED);
+	CHECK(openmp_waits(SITE_THREADS_BOUNDED, "-3", 2) == SITE_THREADS_BOUNDED);
+	CHECK(openmp_waits(SITE_THREADS_BOUNDED, "3", 0) == SITE_THREADS_BOUNDED);
+	CHECK(openmp_waits(SITE_THREADS_KEEP, "3", 2) == SITE_THREADS_KEEP);
+	CHECK(openmp_waits(SITE_THREADS_UNSAID, "3", 2) == SITE_THREADS_UNSAID);
+}
+
 /* What an inner step may take away again: the very value, and nothing that looks like it. */
 static void knows_its_own(void)
 {
@@ -72,6 +85,7 @@ static void counts_spins(void)
 int main(void)
 {
 	chooses();
+	tightens();
 	knows_its_own();
 	knows_daemons();
 	counts_spins();

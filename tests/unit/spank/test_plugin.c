@@ -111,6 +111,10 @@ static void tells_openmp(void)
 	CHECK(variable_is("MPI_WAIT_THREADS", "GOMP_SPINCOUNT=0"));
 	run_threads("nap,threads=keep", NULL, NULL);
 	CHECK(variable_is("GOMP_SPINCOUNT", NULL) && variable_is("MPI_WAIT_THREADS", NULL));
+	run_threads("nap", "OMP_NUM_THREADS", "1");
+	CHECK(variable_is("OMP_WAIT_POLICY", NULL) && variable_is("KMP_BLOCKTIME", "1"));
+	run_threads("nap", "OMP_NUM_THREADS", "100000"); /* more than this task has CPUs */
+	CHECK(variable_is("OMP_WAIT_POLICY", "passive") && variable_is("KMP_BLOCKTIME", "0"));
 	run_threads("profile", NULL, NULL);
 	CHECK(variable_is("GOMP_SPINCOUNT", NULL) && config_says("profile=1"));
 }
