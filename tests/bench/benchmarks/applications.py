@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.bench import best, energy, engine, forecasts, picture, unmet, variants
 from tests.bench.benchmarks import foresight, threads
-from tests.bench.codes import BOUNDED, CODES, HPCC_INPUT, HPCC_SIZES, INPUTS, POLLS, Code, hpcc_input
+from tests.bench.codes import BARE_PASSIVE, BOUNDED, CODES, HPCC_INPUT, HPCC_SIZES, INPUTS, POLLS, Code, hpcc_input
 from tests.bench.engine import Cell, Failure, Measured, Row, Sample, quantile
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, verdict
@@ -94,8 +94,10 @@ def variant_of(mpi: Mpi, name: str) -> Variant:
     if name == POLLS:
         nap = variants.policy(mpi, "nap")
         told = {"MPI_WAIT_CONFIG": nap.variables["MPI_WAIT_CONFIG"] + ";polls=1"}
-    elif name == BOUNDED:
-        nap, told = variants.policy(mpi, "nap"), threads.told(threads.BOUNDED)
+    elif name == BARE_PASSIVE:
+        return Variant(name, variants.bare(mpi).options, threads.told(threads.PASSIVE))
+    elif name == BOUNDED:  # the plugin makes it passive: the code has more threads than its ranks have CPUs
+        nap, told = variants.policy(mpi, "nap"), threads.told(threads.PASSIVE)
     else:
         return variants.policy(mpi, name)
     return Variant(name, nap.options, {**nap.variables, **told})
@@ -186,7 +188,7 @@ def wall_target(measured: Measured, group: str) -> Target | None:
     if not bare or not percents:
         return None
     told = [f"{number(bare.median('wall_s'))} s without"]
-    for name in ("nap", "profile", variants.KNOBS[MPI_NAME].name):
+    for name in ("nap", "profile", variants.KNOBS[MPI_NAME].name, BOUNDED, BARE_PASSIVE):
         if values := longer(measured, group, name):
             low, high, _ = engine.interval(values)
             told.append(f"{name} {quantile(values, 0.5):+.1f} % ({low:+.1f} to {high:+.1f})")
