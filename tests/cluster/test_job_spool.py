@@ -208,6 +208,7 @@ def test_the_spool_is_full(sweeping: Cluster) -> None:
     sweeping.node_run(sweeping.nodes[0], ["sh", "-c", f"head -c 1M /dev/zero > {sweeping.spool}/old"])
     job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", sweeping.nodes[0], NAP, "true"])
     assert done.returncode == 0 and done.stderr == ""
+    sweeping.wait_job(job)
     command = f"sleep 1; {HELPER} sweep --now spool={sweeping.spool} writer=sweep"
     said = sweeping.node_run(sweeping.nodes[0], ["script", "-qec", command, "/dev/null"])
     assert said.returncode == 2 and "No space left on device; the record stays in" in said.stdout, said.stdout
