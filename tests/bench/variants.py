@@ -110,11 +110,13 @@ def program(mpi: Mpi, name: str, *options: str) -> Path:
             raise Unavailable(f"{mpi.title}: {name} was not carried here")
         return folder / name
     folder.mkdir(parents=True, exist_ok=True)
+    making = folder / f".{name}.{os.getpid()}"  # another process may run the program that is there
     compiler = mpi.tool("mpicc", mpi.compiler_wheel or mpi.wheel)
-    command = [compiler, "-O2", "-Wall", *options, "-o", str(folder / name), str(source_of(name)), "-lm", "-ldl"]
+    command = [compiler, "-O2", "-Wall", *options, "-o", str(making), str(source_of(name)), "-lm", "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
         raise Unavailable(f"{mpi.title}: {name} does not compile: {done.stderr.strip()[-300:]}")
+    making.replace(folder / name)
     return folder / name
 
 
