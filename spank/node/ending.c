@@ -19,6 +19,15 @@
 #define SECONDS_MAX 1e11
 #define WHOLE_MAX   256  /* waiting records whose steps are kept */
 #define ENDED_MAX   4096 /* waiting records in all */
+#define ENDS_FILE   ".ends"
+#define ENDS_SLOTS  1024 /* ends that are remembered: one by each remainder of a job's number */
+#define AGAIN_S     3600 /* an end is remembered for this time: slurmctld is seldom away for longer */
+
+/* A slot of ENDS_FILE: the latest job with this remainder that ended on the node. */
+struct end_slot {
+	uint32_t job_id;
+	uint32_t at_s; /* CLOCK_BOOTTIME, which cannot be set */
+};
 
 /* Returns true for the directory of a run that has ended (state_set_apart). */
 static bool is_apart(const char *name)
@@ -132,6 +141,36 @@ static void begun_meters(const struct state_job *job, struct begun *ret_begun)
 		ret_begun->gpus |= meter_is_device(&job->meters.meter[i]);
 }
 
+static off_t slot_offset(uint32_t job_id)
+{
+	return (off_t)(job_id % ENDS_SLOTS * sizeof(struct end_slot));
+}
+
+static uint32_t slot_now_s(void)
+{
+	return (uint32_t)(clock_ns(CLOCK_BOOTTIME) / SECOND_NS);
+}
+
+/* Remembers that the job has ended, for ending_is_noted. The record does not need it. */
+static void end_remember(int node, uint32_t job_id)
+{
+	const struct end_slot slot = {job_id, slot_now_s()};
+	cleanup_close int file = openat(node, ENDS_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (file < 0 || pwrite(file, &slot, sizeof(slot), slot_offset(job_id)) != (ssize_t)sizeof(slot))
+		log_debug("job %" PRIu32 ": cannot remember its end", job_id);
+}
+
+bool ending_is_noted(const struct run_directory *run_directory, uint32_t job_id)
+{
+	cleanup_close int node = run_directory_open_node(run_directory),
+	                  file = node < 0 ? -1 : openat(node, ENDS_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct end_slot slot;
+
+	return file >= 0 && pread(file, &slot, sizeof(slot), slot_offset(job_id)) == (ssize_t)sizeof(slot) &&
+	       slot.job_id == job_id && slot_now_s() - slot.at_s < AGAIN_S;
+}
+
 /* As ending_note, in the open directories of node and job. */
 static int note(const struct run_directory *run_directory, uint32_t job_id, int node, int directory)
 {
@@ -146,6 +185,8 @@ static int note(const struct run_directory *run_directory, uint32_t job_id, int 
 		state_job_remove(run_directory, job_id);
 		return 0;
 	}
+	if (is_known && !job->too_late)
+		end_remember(node, job_id);
 	if (waiting >= ENDED_MAX) {
 		state_job_remove(run_directory, job_id);
 		return -ENOSPC;
@@ -170,7 +211,7 @@ int ending_note(const struct run_directory *run_directory, uint32_t job_id, stru
 	int result;
 
 	if (directory == -ENOENT)
-		return 0;
+		return ending_is_noted(run_directory, job_id);
 	result = node < 0 ? node : directory;
 	if (result >= 0)
 		result = note(run_directory, job_id, node, directory);

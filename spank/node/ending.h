@@ -31,9 +31,18 @@ struct ending {
 /*
  * Notes that the job has ended on this node. Records can pile up here if the disk hangs or is full: from 256 waiting
  * records on only the number of a job's steps is kept, from 4096 on its record is dropped with an error. Returns 1 if a
- * record is to be made, 0 if there is none to make, or -errno, after which the state stays.
+ * record is to be made, also if an epilog noted the end before; 0 if there is none to make; or -errno, after which the
+ * state stays.
  */
 int ending_note(const struct run_directory *run_directory, uint32_t job_id, struct error *error);
+
+/*
+ * Returns true if an epilog noted the end of a run of the job in the last hour, and the run had a prolog or a step
+ * here. slurmctld has an epilog run again if it did not hear that it was done, and slurmd does so after two minutes: it
+ * takes the job for an unknown one then. The job's next run has a state, by a prolog or a step of its own, before its
+ * epilog asks.
+ */
+bool ending_is_noted(const struct run_directory *run_directory, uint32_t job_id);
 
 /*
  * Reads the note of a job. `name` is its directory's name. If the epilog was killed or had no memory to write the note,

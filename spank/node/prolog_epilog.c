@@ -134,7 +134,8 @@ void node_job_prolog(const struct site *site, const char *words)
 
 /*
  * Adds what only the epilog learns: the job's nodes (a prolog that runs for a step sees that step's), and cluster and
- * ids if no prolog made the state. Makes the state now if there is none and a policy holds for the job.
+ * ids if no prolog made the state. Makes the state now if there is none and a policy holds for the job, unless an
+ * epilog that ran before has had one.
  */
 static void complete_state(const struct site *site, const struct run_directory *run_directory, const char *words,
                            struct error *error)
@@ -148,6 +149,9 @@ static void complete_state(const struct site *site, const struct run_directory *
 	if (strlen(nodes) < sizeof(facts->nodes))
 		snprintf(facts->nodes, sizeof(facts->nodes), "%s", nodes);
 	if (state_job_read(run_directory, facts->job_id, state) < 0) {
+		/* a second epilog of one run: a state of now would replace the run's record by an empty one */
+		if (ending_is_noted(run_directory, facts->job_id))
+			return;
 		facts->too_late = true;
 		facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", 0);
 		if (!decide(site, words, facts) || !facts->policy.asked[0])
