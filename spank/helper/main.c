@@ -29,6 +29,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <syslog.h>
 
 #define EXIT_LEFT  2 /* some records could not be stored yet */
@@ -396,6 +397,7 @@ int main(int count, char *words[])
 	const struct command *command;
 
 	signal(SIGPIPE, SIG_IGN);
+	umask(022); /* a shell's or slurmd's, such as 077, would hide kept records from the job's group */
 	if (count == 2 && strcmp(words[1], "--version") == 0)
 		return puts("mpi-wait-node " MPIWAIT_RELEASE) < 0;
 	if (count == 2 && strcmp(words[1], "--help") == 0) {

@@ -26,6 +26,17 @@ def test_one_node_without_a_spool(site: Site) -> None:
     assert not left.exists() and os.listdir(site.outbox("c1")) == []
 
 
+def test_kept_records_are_the_groups_whatever_the_umask(site: Site) -> None:
+    """Root's shell, or the slurmd that it starts, may let no other user see what they make."""
+    site.put(node_record())
+    before = os.umask(0o077)
+    try:
+        assert site.node("drain").returncode == 0
+    finally:
+        os.umask(before)
+    assert site.done()["nodes"]["reported"] == 1 and (site.spool / "done").stat().st_mode & 0o777 == 0o711
+
+
 def test_two_nodes_without_a_spool(site: Site) -> None:
     """The first writes what it has; the other's record can never be merged."""
     for node in ("c1", "c2"):
