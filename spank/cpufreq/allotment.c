@@ -234,13 +234,17 @@ static void portion_grant(struct allotment *allotment, struct portion *portion, 
 	const struct allotment_rules *rules = allotment->rules;
 	const struct cpufreq_owner user = {.uid = rules->uid, .gid = rules->gid, .mode = 0644};
 	const char *refusal = portion->why[0] ? portion->why : NULL;
+	struct error why = {""};
 	int rc = 0;
 
 	if (!refusal) {
 		rc = loan_change(&portion->loan, &portion->use, rules->domain.grant == SITE_GRANT_FILE ? &user : NULL,
-		                 is_cooled, error);
+		                 is_cooled, &why);
 		if (rc < 0)
 			refusal = portion->loan.hold.changes ? "the kernel refused" : reason_of(rc);
+		/* slurmstepd prints an error for the step's user too: not of caps, nor of steps that overlap */
+		if (rc != -ESTALE && rc != -EAGAIN)
+			error_move(error, &why);
 	}
 	if (refusal)
 		portion_refuse(portion, refusal, error);

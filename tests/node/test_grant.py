@@ -51,16 +51,21 @@ class Step:
     """A step of two tasks on cores 0 and 1, until its with-statement ends."""
 
     def __init__(
-        self, node: Node, *arguments: str, job: int = 7, contained: bool = False, under: Sequence[object] = ()
+        self, node: Node, *arguments: str, job: int = 7, contained: bool = False, under: Sequence[object] = (),
+        meanwhile: Callable[[], None] | None = None,
     ) -> None:
-        """under: a command that runs the host."""
+        """under: a command that runs the host. meanwhile: is called before the tasks are forked."""
         self.node, self.job = node, job
-        more = ["CONTAINED=1"] if contained else []
+        more = [*(["CONTAINED=1"] if contained else []), *(["PAUSES=1"] if meanwhile else [])]
         words = node.command("env", "SLURM_CLUSTER_NAME=test", *more, *under, HOST, PLUGIN, job, 2, "pstate", POLICIES,
                              *arguments)
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True, env=ENVIRONMENT)
-        assert self._answer() == "begun", self.process.stderr and self.process.stderr.read()
+        answer = self._answer()
+        if meanwhile and answer == "prepared":
+            meanwhile()
+            answer = self.tell("")
+        assert answer == "begun", self.process.stderr and self.process.stderr.read()
 
     def _answer(self) -> str:
         assert self.process.stdout
@@ -117,6 +122,17 @@ def test_a_task_lowers_its_own_core_and_puts_it_back(node: Node) -> None:
     assert isinstance(grant["low_us"], int) and grant["low_us"] > 0
 
 
+def test_a_core_that_another_step_takes_first_is_no_error(node: Node) -> None:
+    """slurmstepd prints an error for the step's user. Steps that begin at once on the same cores are none."""
+    other = node.holder(7, 1)
+    with Step(node, meanwhile=lambda: other.do("take 0")) as step:
+        assert step.tell("0 low 0") == "over" and step.ask("1 low 1") == (DONE, 1)
+        assert step.exit() == ""
+        grant = step.grant()
+    assert (grant["cores"], grant["refused"]) == (1, {"held by somebody else": 1})
+    other.do("end")
+
+
 @pytest.mark.parametrize(("least", "low"), [(1_300_000, "1400000"), (1_400_000, "1400000")])
 def test_no_core_is_slower_than_the_site_says(start: Callable[..., Node], least: int, low: str) -> None:
     """The processor has every 200 MHz, and below a limit between two of them it takes the lower one."""
@@ -146,7 +162,7 @@ def test_an_active_cooling_device_hides_what_is_set_on_limited_cores(node: Node)
     node.write(0, MAX, 2_400_000)
     with Step(node) as step:
         assert step.tell("0 low 0") == "over" and step.ask("1 low 1") == (DONE, 1)
-        step.exit()
+        assert step.exit() == "", "slurmstepd would print it for the step's user"
         assert step.grant()["refused"] == {"a cap holds the clock down now": 1}
     assert node.read(0, MAX) == "2400000"
 

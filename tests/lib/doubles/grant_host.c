@@ -13,6 +13,8 @@
  *     end TASK                                                   ends the task, and tells the plugin
  *     exit                                                       ends the step, and unloads the plugin
  *     drop                                                       the same, without telling the plugin of tasks' ends
+ *
+ * With the variable PAUSES it first prints "prepared", before it forks the tasks, and waits for an empty line.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -296,6 +298,14 @@ static void pipes_free(uint32_t number, const int spare[])
 		close(spare[i]);
 }
 
+static void pause_before_tasks(void)
+{
+	puts("prepared");
+	fflush(stdout);
+	while (getchar() != '\n')
+		;
+}
+
 int main(int count, char *words[])
 {
 	static char cores[16];
@@ -316,6 +326,8 @@ int main(int count, char *words[])
 	fake_host_load(words[1], words[4], count - 5, words + 5);
 	pipes_reserve(number, spare);
 	fake_host_call("init_post_opt", count - 5, words + 5);
+	if (getenv("PAUSES"))
+		pause_before_tasks();
 	pipes_free(number, spare);
 	for (uint32_t task = 0; task < number; task++)
 		if (task_fork(task, count - 5, words + 5))
