@@ -5,7 +5,10 @@
 
 struct nodelist;
 
-/* Returns the nodes of a list such as "n[1-4]", for nodelist_free to free. NULL: no node list, or an empty one. */
+/*
+ * Returns the nodes of a list such as "n[1-4]", for nodelist_free to free. NULL: no node list, an empty one, or one of
+ * more nodes than Slurm can have.
+ */
 struct nodelist *nodelist_new(const char *text);
 /* Frees the list, which may be NULL. */
 void nodelist_free(struct nodelist *list);

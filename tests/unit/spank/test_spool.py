@@ -162,6 +162,21 @@ def test_hostile_files_are_left_out(site: Site, case: str) -> None:
     assert '"c2.json"' in done.stdout and "left out" in done.stdout
 
 
+@pytest.mark.parametrize(("nodes", "count"), [
+    ("c0" + "[0-9]" * 6, 0), ("c[0000000-0065535],c[1000000-1065535],d", 0),
+    ("c[0000000-0065535],c[1000000-1065535]", 131072), ("c0000000,c000000[1-4],c00000[1-2][0,2-9]", 23),
+])
+def test_a_forged_list_of_more_nodes_than_slurm_can_have_is_not_expanded(site: Site, nodes: str, count: int) -> None:
+    """It would take all memory of the host, at each sweep."""
+    folder = site.spool / KEY
+    folder.mkdir(mode=0o700)
+    (folder / "c0000001.json").write_text(json.dumps(node_record("c0000001", nodes)))
+    assert site.node("sweep", "--partial").returncode == (0 if count else 2)
+    assert (site.spool / "done").exists() == (count > 0)
+    if count:
+        assert site.done()["nodes"] == {"reported": 1, "of": count, "why": "nodes missing"}
+
+
 @pytest.mark.parametrize(
     ("told", "nodes"),
     [
