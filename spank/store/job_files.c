@@ -138,7 +138,10 @@ static time_t date_of(const struct job_files *files, const char *name)
 	return fstatat(files->directory, name, &status, AT_SYMLINK_NOFOLLOW) ? 0 : status.st_mtime;
 }
 
-/* Counts the job's files, and reads the node's or, if that cannot be read, the first that can. */
+/*
+ * Counts the job's files, and reads the node's or, if that cannot be read, the first that can. Only the job's first
+ * node counts: if each node of a large job read all names, the file server would list the square of their number.
+ */
 static int files_count(const struct job_files *files, const char *node, struct job_files_view *view)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(files->spool);
@@ -150,6 +153,8 @@ static int files_count(const struct job_files *files, const char *node, struct j
 	if (!result && node) {
 		file_name(files, node, own);
 		result = list_read(files, own, view);
+		if (view->nodes_of > 0 && strcmp(view->first, node) != 0)
+			return result;
 	}
 	while (!result && (name = names_next(files, &names))) {
 		view->files++;

@@ -36,7 +36,8 @@ struct job_files_view {
 
 /*
  * Counts the job's files and reads one of them: the node's, if it can be read, else (or with node NULL) the first that
- * can. A job's first node does this again and again, so it is cheap however large the job is.
+ * can. A job's first node does this again and again, so it is cheap however large the job is. For a node that is not
+ * the job's first, by its own file, nothing is counted.
  */
 int job_files_count(struct spool *spool, const char *key, const char *node, struct job_files_view *ret_view,
                     struct error *error);

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.lib.record_tools import REPOSITORY, node_record, run
-from tests.lib.spool_site import KEY, Site
+from tests.lib.record_tools import PROGRAMS, REPOSITORY, node_record, run, settings
+from tests.lib.spool_site import KEY, ME, Site
 
 
 @pytest.fixture
@@ -56,6 +58,24 @@ def test_two_nodes_meet_in_the_spool(site: Site) -> None:
     assert site.node("drain", node="c1").returncode == 0
     assert site.done()["nodes"] == {"reported": 2, "of": 2}
     assert not (site.spool / KEY).exists()
+
+
+def test_a_node_that_is_not_the_first_reads_no_list_of_the_others(site: Site) -> None:
+    """Each node of a large job moves its record. If each read all names, they would list the square of their number."""
+    folder, trace, lists = site.spool / KEY, site.folder / "trace", []
+    folder.mkdir(mode=0o700)
+    others = (f"c{number}.json" for number in range(3, 6000))
+    (folder / "c1.json").write_text(json.dumps(node_record("c1", "c[1-6000]")))
+    for count in (2, 4000):
+        for name in itertools.islice(others, count):
+            os.link(folder / "c1.json", folder / name)
+        site.put(node_record("c2", "c[1-6000]"), "c2")
+        words = ["strace", "-f", "-qq", "-e", "trace=getdents64", "-o", trace, PROGRAMS["doubled"]]
+        done = subprocess.run([*words, *site.command("drain", node="c2")[1:]], env=settings("c2") | {"MPIWAIT_ME": ME},
+                              capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0 and (folder / "c2.json").exists(), done.stderr
+        lists.append(trace.read_text().count("getdents64("))
+    assert lists[0] == lists[1] > 0
 
 
 def test_first_node_waits_for_the_other(site: Site) -> None:
