@@ -10,6 +10,7 @@ enum function {
 	COMM_TEST_INTER,
 	TOPO_TEST,
 	CARTDIM_GET,
+	CART_SHIFT,
 	GRAPH_NEIGHBORS_COUNT,
 	DIST_GRAPH_NEIGHBORS_COUNT,
 	TYPE_SIZE,
@@ -24,6 +25,7 @@ static const char function_names[FUNCTIONS][32] = {
         [COMM_TEST_INTER] = "PMPI_Comm_test_inter",
         [TOPO_TEST] = "PMPI_Topo_test",
         [CARTDIM_GET] = "PMPI_Cartdim_get",
+        [CART_SHIFT] = "PMPI_Cart_shift",
         [GRAPH_NEIGHBORS_COUNT] = "PMPI_Graph_neighbors_count",
         [DIST_GRAPH_NEIGHBORS_COUNT] = "PMPI_Dist_graph_neighbors_count",
         [TYPE_SIZE] = "PMPI_Type_size",
@@ -130,6 +132,19 @@ int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_
 	code = query_sizes(comm, &local, &peers);
 	ret_lengths[0] = ret_lengths[1] = volume == VOLUME_LOCAL ? local : peers;
 	return code;
+}
+
+/* The neighbors in a grid are, for each dimension, the one before and the one behind. */
+bool query_is_neighbor(uintptr_t comm, int index)
+{
+	int (*shift)(uintptr_t, int, int, int *, int *) =
+	        (int (*)(uintptr_t, int, int, int *, int *))functions[CART_SHIFT];
+	int topology = 0, neighbors[2];
+
+	if (!shift || ask(TOPO_TEST, comm, &topology) != 0 || topology != query_values()->cart)
+		return true;
+	return shift(comm, index / 2, 1, &neighbors[0], &neighbors[1]) != 0 ||
+	       neighbors[index % 2] != query_values()->proc_null;
 }
 
 static int type_size_unknown(uintptr_t type, int *ret_size)

@@ -37,6 +37,12 @@ int query_sizes(uintptr_t comm, int *ret_local, int *ret_peers);
 /* Writes the out- and indegree of the communicator's topology, 0 and 0 if it has none. Returns an MPI error code. */
 int query_degrees(uintptr_t comm, int *ret_out, int *ret_in);
 
+/*
+ * Returns false if the neighbor with that index, below the degree, is MPI_PROC_NULL: it would lie beyond the edge of a
+ * Cartesian grid.
+ */
+bool query_is_neighbor(uintptr_t comm, int index);
+
 /* Writes the lengths of the arrays of the call's first and second message. Returns an MPI error code. */
 int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_MESSAGES_MAX]);
 

@@ -101,6 +101,12 @@ uint64_t sizes_count_large(enum call_row row, int64_t count, uintptr_t type, siz
 	return mpiwait_size_class(bytes);
 }
 
+/* Returns false if what a neighborhood collective has for its receiver with that index goes to MPI_PROC_NULL. */
+static bool is_sent(const struct call_shape *shape, const uintptr_t *arguments, int index)
+{
+	return shape->volume != VOLUME_NEIGHBOR_EACH || query_is_neighbor(arguments[shape->handle], index);
+}
+
 /* Returns the bytes of a message whose counts are an array. */
 static uint64_t array_bytes(const struct call_shape *shape, const struct call_message *message, bool large,
                             const uintptr_t *arguments)
@@ -115,6 +121,8 @@ static uint64_t array_bytes(const struct call_shape *shape, const struct call_me
 	for (int i = 0; i < lengths[message - shape->message]; i++) {
 		int64_t count = large ? ((const int64_t *)counts)[i] : ((const int *)counts)[i];
 
+		if (!is_sent(shape, arguments, i))
+			continue;
 		if (message->types)
 			bytes += bytes_of(count, query_handle(types, (size_t)i));
 		else
@@ -127,12 +135,17 @@ static uint64_t array_bytes(const struct call_shape *shape, const struct call_me
 static uint64_t times(const struct call_shape *shape, const uintptr_t *arguments)
 {
 	int lengths[CALL_MESSAGES_MAX] = {0, 0};
+	uint64_t sent = 0;
 
 	if (shape->volume != VOLUME_EACH && shape->volume != VOLUME_LOCAL && shape->volume != VOLUME_NEIGHBOR_EACH)
 		return 1;
-	if (query_lengths(arguments[shape->handle], shape->volume, lengths) != 0 || lengths[0] < 0)
+	if (query_lengths(arguments[shape->handle], shape->volume, lengths) != 0)
 		return 0;
-	return (uint64_t)lengths[0];
+	if (shape->volume != VOLUME_NEIGHBOR_EACH)
+		return lengths[0] > 0 ? (uint64_t)lengths[0] : 0;
+	for (int i = 0; i < lengths[0]; i++)
+		sent += is_sent(shape, arguments, i);
+	return sent;
 }
 
 /* Returns the bytes that the call hands over by that message. */

@@ -23,7 +23,7 @@ def test_sizes_are_what_the_program_handed_over(mpi: Mpi, beside: str) -> None:
     behind = f":{built(mpi, beside, '-shared', '-fPIC')}" if beside else ""
     output, slots = play(mpi, NAP + ";profile=1", f"{LIBRARY}{behind}")
     expected = [line.split() for line in output.splitlines()]
-    assert len(expected) == 3 * 27
+    assert len(expected) == 3 * 29
     for rank, call, size, calls, least in expected:
         slot = slots[int(rank)]
         seen = sum(lane["calls"].get(call, {}).get("bytes", 0) for lane in slot["lane"])

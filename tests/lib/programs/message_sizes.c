@@ -112,16 +112,29 @@ static void between_groups(void)
 	expect("Ialltoallv", upper ? 16 : 20, 1, upper ? 16 : 20);
 }
 
-/* In a ring each rank has two neighbors; in a star the first has two and the others one. */
+/*
+ * In a ring each rank has two neighbors; in a star the first has two and the others one. In a row the ranks at its ends
+ * have MPI_PROC_NULL for one of two.
+ */
 static void among_neighbors(void)
 {
-	int period = 1, last_edges[3] = {2, 3, 4}, edges[4] = {1, 2, 0, 0};
-	MPI_Comm ring, star;
+	int period = 1, open = 0, last_edges[3] = {2, 3, 4}, edges[4] = {1, 2, 0, 0};
+	int counts[2] = {1, 2}, from[2] = {2, 1}, places[2] = {0, 8};
+	int first = rank > 0, last = rank + 1 < size; /* neighbors before and behind the rank in a row */
+	MPI_Aint starts[2] = {0, 32};
+	MPI_Datatype types[2] = {MPI_INT, MPI_DOUBLE}, others[2] = {MPI_DOUBLE, MPI_INT};
+	MPI_Comm ring, row, star;
 	MPI_Request request;
 
 	MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &period, 0, &ring);
 	MPI_Neighbor_alltoall(out, 5, MPI_INT, in, 5, MPI_INT, ring);
-	expect("Neighbor_alltoall", 40, 1, 40);
+	MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &open, 0, &row);
+	MPI_Neighbor_alltoall(out, 5, MPI_INT, in, 5, MPI_INT, row);
+	expect("Neighbor_alltoall", 40 + 20 * (first + last), 2, 40);
+	MPI_Neighbor_alltoallv(out, counts, places, MPI_INT, in, from, places, MPI_INT, row);
+	expect("Neighbor_alltoallv", 4 * first + 8 * last, 1, 4 * first + 8 * last);
+	MPI_Neighbor_alltoallw(out, counts, starts, types, in, from, starts, others, row);
+	expect("Neighbor_alltoallw", 4 * first + 16 * last, 1, 4 * first + 16 * last);
 	MPI_Neighbor_allgather(out, 5, MPI_INT, in, 5, MPI_INT, ring);
 	expect("Neighbor_allgather", 20, 1, 20);
 	MPI_Graph_create(MPI_COMM_WORLD, size, last_edges, edges, 0, &star);
