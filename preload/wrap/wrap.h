@@ -26,6 +26,7 @@
 #include "preload/mpi/calls.h"
 #include "preload/mpi/forward.h"
 #include "preload/mpi/next.h"
+#include "preload/mpi/query.h"
 #include "preload/process/clock.h"
 #include "preload/process/process.h"
 #include "preload/wait/entry.h"
@@ -66,10 +67,34 @@ static inline void *call_find(enum call_row row, enum call_name name, uintptr_t 
 	return forward_begin(index, next_find(index), here, caller, ret_outer);
 }
 
+/*
+ * Notes what tells the open call from others: the lower halves of both words. An int, as MPICH's handles and a peer
+ * are, fills no more of its word. Clang stores no more of it on the stack: the other half is left of earlier calls, and
+ * differs from call to call. The upper halves in wait_self stay zero.
+ */
+static inline __attribute__((always_inline)) void call_tell(word comm, word peer)
+{
+	uint32_t halves[] = {(uint32_t)comm, (uint32_t)peer};
+
+	memcpy(&wait_self.handle, &halves[0], sizeof(halves[0]));
+	memcpy(&wait_self.peer, &halves[1], sizeof(halves[1]));
+}
+
 /* Returns which of PROCESS_PREWAITS and PROCESS_PRESLEEPS may be done before a call of the row. */
 static inline __attribute__((always_inline)) uint32_t call_preparations(uint32_t mode, enum call_row row)
 {
 	return mode & ((PREWAIT_CAN(row) ? PROCESS_PREWAITS : 0) | (PRESLEEP_CAN(row) ? PROCESS_PRESLEEPS : 0));
+}
+
+/* Sleeps before the call, for which the MPI is asked about the whole handle. */
+static __attribute__((noinline)) void call_presleep(enum call_row row, bool large, const word *arguments)
+{
+	struct call_shape shape;
+
+	call_shape_get(row, &shape);
+	wait_tell(query_handle(&arguments[shape.handle], 0), wait_self.peer);
+	presleep_begin(large, arguments);
+	wait_tell((uint32_t)wait_self.handle, wait_self.peer);
 }
 
 /*
@@ -81,7 +106,7 @@ static inline __attribute__((always_inline)) int64_t call_prepare(uint32_t mode,
 {
 	if (!(call_preparations(mode, row) & PROCESS_PRESLEEPS))
 		return prewait(row, name, arguments);
-	presleep_begin(name >= NAME_MPI_LARGE, arguments);
+	call_presleep(row, name >= NAME_MPI_LARGE, arguments);
 	return PREWAIT_NOT_DONE;
 }
 

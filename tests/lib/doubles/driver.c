@@ -99,6 +99,13 @@ static void scene_alike(void)
 	printf("errno %d\nslack %d\n", errno, prctl(PR_GET_TIMERSLACK));
 }
 
+/* Waits as "alike" does. The source fills half of its word, and the other half differs each time. */
+static void scene_halves(void)
+{
+	for (word i = 0; i < 100; i++)
+		MPI_Recv(1, 1000, 3, i << 32, 5, 6, 7);
+}
+
 /* Waits at two callsites in turn, for 0.5 and 1.5 ms; all else about them is the same. */
 static void scene_in_turn(void)
 {
@@ -852,6 +859,7 @@ static const struct {
         {"wait", scene_wait},
         {"wait_really", scene_wait_really},
         {"alike", scene_alike},
+        {"halves", scene_halves},
         {"alike_of_two", scene_alike_of_two},
         {"short", scene_short},
         {"brief", scene_brief},

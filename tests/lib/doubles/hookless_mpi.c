@@ -315,7 +315,7 @@ int PMPI_Ibarrier(word, HANDLE *);
 int PMPI_Ibarrier(word comm, HANDLE *request)
 {
 	log_call('b');
-	*request = request_make(comm);
+	*request = request_make((word)(HANDLE)comm);
 	return 0;
 }
 
@@ -339,7 +339,7 @@ int PMPI_Comm_size(word comm, int *size)
 {
 	const char *ranks = getenv("FAKE_RANKS");
 
-	*size = comm == FAKE_ALONE || !ranks ? 1 : atoi(ranks);
+	*size = (HANDLE)comm == FAKE_ALONE || !ranks ? 1 : atoi(ranks);
 	return 0;
 }
 

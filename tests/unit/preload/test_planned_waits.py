@@ -37,6 +37,12 @@ def test_errno_and_slack_are_kept():
     assert (seen["errno"], seen["slack"]) == (4711, 50000)
 
 
+def test_what_an_int_leaves_of_its_word_tells_no_calls_apart():
+    """Clang stores half of a word for an int on the stack."""
+    _, slot = play([DRIVER, "halves"])
+    assert slot["lane"][0]["calls"]["Recv"]["waits"] == ALIKE and slot["lane"][0]["foreseen"] > ALIKE / 2
+
+
 def test_ranks_of_a_job_look_at_the_same_time_and_jobs_at_different_times():
     """The launch's number places the looks: in the first 8 ms and later, for all of its ranks."""
     plans = {launch: plan(**{**LAUNCH, "PMIX_NAMESPACE": launch}) for launch in "abcd"}

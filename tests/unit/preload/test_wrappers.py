@@ -24,7 +24,7 @@ int MPI_Barrier(word a0)
 		return next(a0);
 	if (wait_is_short(ROW_Barrier)) {
 		wait_begin(ROW_Barrier, CALL_WAIT, false, HERE);
-		wait_tell(a0, 0);
+		call_tell(a0, 0);
 		code = next(a0);
 		wait_end();
 		return code;
@@ -52,11 +52,11 @@ static int later_PMPI_Irecv_c_timed(word a0, word a1, word a2, word a3, word a4,
 	return code;
 }
 """
-LONG = {"Win_lock": "wait_enter(ROW_Win_lock, CALL_WAIT, true, HERE)", "Bcast": "wait_tell(a4, a3)",
+LONG = {"Win_lock": "wait_enter(ROW_Win_lock, CALL_WAIT, true, HERE)", "Bcast": "call_tell(a4, a3)",
         "Alltoall": "call_prepare(mode, ROW_Alltoall, NAME_MPI, (word[]){a0, a1, a2, a3, a4, a5, a6})",
         "Testany": "loop_leave(call_is_vain(code, a3))", "File_read": "sizes_count(ROW_File_read, false, aside)"}
-LACKING = {"Win_lock": "aside", "Bcast": "call_prepare", "Isend": "wait_tell", "Testany": "wait_enter",
-           "Comm_free": "wait_tell", "File_read": "wait_tell"}
+LACKING = {"Win_lock": "aside", "Bcast": "call_prepare", "Isend": "call_tell", "Testany": "wait_enter",
+           "Comm_free": "call_tell", "File_read": "call_tell"}
 
 
 @pytest.fixture(scope="module", params=["MPI", "PMPI"])
