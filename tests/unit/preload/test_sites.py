@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lib.doubles.support import BUILD, NAP, run
+from tests.lib.doubles.support import BUILD, NAP, ROOT, run
 
 DRIVER = BUILD / "tests/lib/doubles/preload_driver"
 SITES = NAP + ";sites=1"
@@ -56,3 +58,28 @@ def test_more_places_than_there_is_room_for_are_one() -> None:
 @pytest.mark.parametrize("config", [NAP, NAP + ";profile=1", NAP + ";sites=0"])
 def test_without_the_key_no_place_is_noted(config: str) -> None:
     assert play("sites", config)["sites"] == []
+
+
+SIGNS = "paciasp", "hint\t#25"
+CALLER = """
+int next(void);
+void *frame;
+int MPI_Barrier(void)
+{
+	frame = __builtin_frame_address(0);
+	return next() + 1;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("clang"), reason="needs a compiler for AArch64")
+def test_return_addresses_are_not_signed_where_distributions_ask_for_it(tmp_path: Path) -> None:
+    """On AArch64 a signed one in a call's frame would be in no module. The library's own options come last."""
+    text = (ROOT / "preload/meson.build").read_text()
+    source = tmp_path / "barrier.c"
+    source.write_text(CALLER)
+    command = ["clang", "--target=aarch64-linux-gnu", "-O2", "-S", "-o", "-", "-mbranch-protection=standard"]
+    own = re.findall(r"get_supported_arguments\('(-m[^']+)'\)", text)
+    signed, plain = (subprocess.run([*command, *options, source], capture_output=True, text=True, check=True).stdout
+                     for options in ((), own))
+    assert any(word in signed for word in SIGNS) and not any(word in plain for word in SIGNS)
