@@ -328,10 +328,13 @@ def array_task() -> RecordedJob:
 
 @recorded
 def heterogeneous() -> RecordedJob:
-    """The second component of a heterogeneous job; the first has its own record."""
+    """The second component of a heterogeneous job; the first has its own record, and the first eight ranks of the one
+    MPI_COMM_WORLD."""
     ids = {"het_job_id": 4720, "het_offset": 1}
-    waits = [6.0 + 0.3 * _noise(rank) for rank in range(8)]
-    return _job(4721, "couple", _spread(waits, 2), 62.0, changes=ids, row={"JobID": "4720+1"})
+    own = _spread([6.0 + 0.3 * _noise(rank) for rank in range(8)], 2)
+    ranks = {node: [(8 + rank, *waits) for rank, *waits in listed] for node, listed in own.items()}
+    world = {"worlds": [[4720, 16, 4]], "size": 16}
+    return _job(4721, "couple", ranks, 62.0, changes=ids, wait=world, row={"JobID": "4720+1"})
 
 
 @recorded

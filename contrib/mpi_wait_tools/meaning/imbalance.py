@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..record.reader import NUMBER_MAX
 from ..record.record import Record, Step
 from ..record.wait import Wait
-from .worlds import Group, are_apart, groups_in, steps_of_ranks
+from .worlds import Group, are_apart, groups_in, steps_of_ranks, unseen_peers
 
 NOTABLE = 0.05  # least share of the ranks' time for which a loss is worth a sentence
 MANY = 100  # ranks: among more, a single busy one may be an accident
@@ -116,11 +116,11 @@ def imbalance_of(record: Record, step: Step | None = None, group: Group | None =
     """Returns the imbalance of the job, of a step, or of a group of ranks.
 
     Ranks are compared within their own world, and the losses of the worlds are summed. None if no rank was seen, if the
-    step's ranks are not known, if no two ranks can be compared, or if a node is missing: the busiest rank may have run
-    there.
+    step's ranks are not known, if no two ranks can be compared, or if a node, or a rank of the same world, is missing:
+    the busiest rank may be there.
     """
     wait = record.wait
-    if wait is None or not record.is_complete:
+    if wait is None or not record.is_complete or (group.unseen if group is not None else unseen_peers(record, step)):
         return None
     if group is not None:
         return _of_groups(record, step, wait, [group])

@@ -13,7 +13,7 @@ from ..record.wait import RankWait, Wait
 from ..text.units import count, percent, plural, safe, scaled
 from .imbalance import NOTABLE, ranks_time
 from .reading import Rank, ranks_of
-from .worlds import are_apart
+from .worlds import are_apart, unseen_peers
 
 FEW = 4  # if more nodes than this look slow, none of them is named
 
@@ -34,8 +34,8 @@ def slow_nodes(record: Record) -> list[str]:
     wait = record.wait
     if wait is None or record.nodes_of < 2 or wait.least.seconds > wait.most.seconds / 2:
         return []
-    if not record.is_complete or are_apart(record):
-        return []  # ranks of another node, or of the other program, may wait less
+    if not record.is_complete or are_apart(record) or unseen_peers(record):
+        return []  # ranks of another node, of the other program, or that were not seen may wait less
     threshold = (wait.least.seconds + wait.mean) / 2
     known = _least(wait)
     least = Counter(one.node for one in known if one.seconds <= threshold)

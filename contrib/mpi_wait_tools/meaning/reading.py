@@ -14,7 +14,7 @@ from ..record.record import Policy, Record, Step, csv_notes, missed_notes
 from ..record.wait import RankWait, Wait
 from ..text.units import duration, plural, safe, scaled, watt_hours
 from .imbalance import imbalance_of
-from .worlds import Group, apart_line, are_apart, groups_in, rank_label, singletons_note
+from .worlds import Group, apart_line, are_apart, groups_in, rank_label, singletons_note, unseen_peers
 
 NO_GPUS = "GPUs not counted"
 NAMES_SHOWN = 2
@@ -266,18 +266,29 @@ def _balance_of_quantiles(record: Record, wait: Wait) -> str:
     return balance(wait.ranks, wait.mean, ends[0], ends[1], below)
 
 
+def _balance_of_some(record: Record, wait: Wait, ranks: list[Rank], unseen: int, is_broken: bool) -> str:
+    """Puts the balance into words where the record lacks ranks of the same world."""
+    lacks = f"the record lacks {plural(unseen, 'rank')} of the same MPI_COMM_WORLD"
+    if is_broken or wait.ranks < 2:
+        return f"not known: {lacks}"
+    name = min(ranks, key=lambda rank: rank.seconds).name if ranks else rank_name(record, wait.least)
+    return f"{name} waits least of those seen; {lacks}, for which all may wait"
+
+
 def balance_of(record: Record, ranks: list[Rank], step: Step | None, is_broken: bool) -> str:
     """Puts the balance of the job, or of a step, into words; "" if the record does not tell.
 
     The record does not tell if nodes are missing, if several steps ran MPI, or if the step's ranks are not known. For
-    several worlds the answer is why they are not compared. is_broken: the job did not run to its end, so the rank that
-    waits least may have hung, and is not named.
+    several worlds, or a world of which ranks are missing, the answer is why ranks are not compared. is_broken: the job
+    did not run to its end, so the rank that waits least may have hung, and is not named.
     """
     wait = record.wait
     if wait is None or not record.is_complete:
         return ""
     if are_apart(record, step):
         return apart_line(record, step)
+    if unseen := unseen_peers(record, step):
+        return _balance_of_some(record, wait, ranks, unseen, is_broken)
     imbalance = imbalance_of(record, step)
     if is_broken and imbalance is not None and imbalance.ratio:
         return f"max/mean {imbalance.ratio:.2f}; the job did not run to its end"

@@ -31,6 +31,7 @@ class Group:
     numbers: Sequence[int] | None = None  # None if not known
     is_known: bool = True  # they are of one world, and can be compared
     of_step: str = ""  # stands before the prefix if labels must tell steps apart, such as "1."
+    unseen: int = 0  # ranks of the same world that the record lacks: those of another component, for example
 
     def label(self, place: int, before: str) -> str:
         """Returns the label of a rank: `before` and its number, or "?" if that is not known."""
@@ -65,7 +66,9 @@ def _group_of_world(world: World, start: int, step: str, place: int, alone: bool
         return Group(start, world.ranks, step, name, noun, "", known, world.ranks == 1, of_step)
     if not alone:
         name = f"world {place} of {name}" if name else f"world {place}"
-    return Group(start, world.ranks, step, name, "rank", "" if alone else f"w{place}:", world.numbers, True, of_step)
+    prefix = "" if alone else f"w{place}:"
+    unseen = max(0, world.size - world.ranks)
+    return Group(start, world.ranks, step, name, "rank", prefix, world.numbers, True, of_step, unseen)
 
 
 def _groups_of_worlds(record: Record, wait: Wait) -> Iterator[Group]:
@@ -95,6 +98,11 @@ def groups_in(record: Record, step: Step | None) -> list[Group]:
         return groups
     groups = [group for group in groups if group.step == step.id]
     return groups if sum(group.ranks for group in groups) == step.ranks else []
+
+
+def unseen_peers(record: Record, step: Step | None = None) -> int:
+    """Returns how many ranks the record lacks of the worlds in it: the others wait for these, too."""
+    return sum(group.unseen for group in groups_in(record, step))
 
 
 def are_apart(record: Record, step: Step | None = None) -> bool:

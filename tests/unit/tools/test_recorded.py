@@ -74,7 +74,7 @@ NEVER_SAID = {
     "two-steps": ("0.3, 1.1", "Balance"),
     "short": ("Model", "of the energy of a period", "Take work"),
     "cancelled": ("Take work", "computes longest", "Lost", "fits"),
-    "heterogeneous": ("All ranks wait alike",),
+    "heterogeneous": ("All ranks wait alike", "none of them holds", "Lost"),
     "shared-node": ("Model", "of the energy of a period", "nap fits"),
     "throttled": ("0 by a power limit", "Take work"),
     "event-not-woken": ("event fits",),

@@ -98,6 +98,26 @@ def test_numbers_are_those_of_the_world_where_ranks_are_missing(report: Report) 
     assert "rank 2 waits least" in text or "rank 2 and" in text
 
 
+def test_ranks_are_not_held_for_the_busiest_where_others_of_their_world_are_missing(report: Report) -> None:
+    """A component of a heterogeneous job: all its ranks may wait for one of another component."""
+    record = record_of([{"kind": "launched", "ranks": 4, "size": 6}], [5.0, 9.0, 9.1, 9.2])
+    record["mpi_wait"]["nodes"] = {"reported": 2, "of": 2}
+    record["mpi_wait"]["wait"]["per_rank_nodes"] = [["n1", 0, 1], ["n2", 1, 3]]
+    text = ask(report, record)
+    assert "rank 0 waits least of those seen; the record lacks 2 ranks of the same MPI_COMM_WORLD" in text
+    said = ("computes longest", "Lost", "Slow", "Take work", "Look at node", "max/mean")
+    assert not [words for words in said if words in text]
+    assert "imbalance" not in json.loads(ask(report, record, "--json"))
+    assert json.loads(ask(report, record, "--json", "--brief"))[0]["lost"] is None
+    assert "lost_to_imbalance" not in ask(report, record, "--csv")
+    record["mpi_wait"]["wait"] |= {"per_rank_s": [], "per_rank_asleep_s": [], "per_rank_nodes": [],
+                                   "quantiles_s": [5 + i / 25 for i in range(101)]}
+    text = ask(report, record)
+    assert "the record lacks 2 ranks" in text and "computes longest" not in text and "Lost" not in text
+    broken = " ".join(shown(report("123", rows=[make_row(json.dumps(record), State="TIMEOUT")])).split())
+    assert "Balance not known: the record lacks 2 ranks" in broken and "Look at what" not in broken
+
+
 def test_steps_with_several_worlds(report: Report) -> None:
     record = record_of([
         {"kind": "launched", "ranks": 2, "worlds": 2, "size": 1, "step": "batch"},
