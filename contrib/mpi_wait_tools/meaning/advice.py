@@ -14,7 +14,7 @@ from ..text.units import duration, percent, safe
 from .cost import cost_words
 from .imbalance import NOTABLE, Imbalance, imbalance_of, is_busy, ranks_time
 from .nodes import slow_nodes
-from .reading import EVEN, Rank, incomplete_line, rank_name, ranks_in
+from .reading import EVEN, Rank, incomplete_line, policies_of, rank_name, ranks_in
 from .worlds import Group, are_apart, groups_of, steps_of_ranks
 
 GOOD, LOOK, BAD = "good", "look", "bad"
@@ -420,14 +420,16 @@ def _of_what_fits(record: Record, wait: Wait) -> Advice | None:
 
 def _of_the_policy(record: Record, wait: Wait, share: float) -> Advice | None:
     waited, passed = percent(share), sum(wait.flags.get(flag, 0) for flag in PASSED_THROUGH)
+    policies = policies_of(record)
     if share < LITTLE:
         return Advice(f"There is little to save: the ranks wait {waited} of their time.")
     if 2 * passed > wait.ranks:
         return None  # no policy reaches these ranks, as a note on the figures says
-    if record.policy.used in MEASURE_ONLY:
+    if all(policy.used in MEASURE_ONLY for policy in policies):
         return Advice(f"nap (or auto) fits: cores sleep in waits, and the ranks wait {waited} of their time.",
                       _pasted(record, "nap"), POLICIES)
-    return _of_what_fits(record, wait)
+    # Figures of several policies are sums, which judge none of them.
+    return _of_what_fits(replace(record, policy=policies[0]), wait) if len(policies) == 1 else None
 
 
 def _of_the_loops(record: Record, wait: Wait) -> Iterator[Advice]:

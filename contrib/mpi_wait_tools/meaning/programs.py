@@ -14,6 +14,7 @@ from ..text.units import percent, plural
 from .advice import LITTLE, MEASURE_ONLY
 from .cost import interval_words, saving_of
 from .pooling import Pooled, over_jobs, over_users
+from .reading import policy_of
 
 USERS_LEAST = 3  # users whose own jobs must agree with a verdict
 SHARE_ERROR = 0.5  # half of the 95 % interval that one job's share of waiting is taken to have, in percent
@@ -69,19 +70,13 @@ class Program:
         return len({fact.user for fact in self.facts})
 
 
-def policy_of(record: Record) -> str:
-    """Returns the policy under which all ranks ran; "" if steps with ranks differ in it."""
-    used = {(step.policy or record.policy).used for step in record.steps if step.ranks} or {record.policy.used}
-    return used.pop() if len(used) == 1 else ""
-
-
 def fact_of(record: Record, user: str, ranks_s: float) -> Fact:
     """Returns a job's facts. A saving of which the record says that it is more has no interval, and is left out."""
-    wait, saved = record.wait, saving_of(record)
+    wait, saved, policy = record.wait, saving_of(record), policy_of(record)
     cost = wait.cost if wait is not None and wait.cost is not None and wait.cost.is_known else None
     return Fact(
         user=user,
-        policy=policy_of(record),
+        policy=policy.used if policy is not None else "",
         ranks=wait.ranks if wait else 0,
         nodes=record.nodes_of,
         ranks_s=ranks_s,

@@ -158,6 +158,19 @@ def extremes_of(record: Record, wait: Wait) -> tuple[list[Rank], list[Rank]]:
     )
 
 
+def policies_of(record: Record) -> list[Policy]:
+    """Returns the policies of the steps with ranks, each once; the job's if no step had ranks."""
+    found = [step.policy or record.policy for step in record.steps if step.ranks] or [record.policy]
+    return list({policy.used: policy for policy in reversed(found)}.values())
+
+
+def policy_of(record: Record) -> Policy | None:
+    """Returns the policy under which all ranks ran. None if steps with ranks differ in it: the figures of the record
+    are sums over several policies then."""
+    found = policies_of(record)
+    return found[0] if len(found) == 1 else None
+
+
 def policy_line(policy: Policy) -> str:
     by = {
         "job": ", asked for by the job",

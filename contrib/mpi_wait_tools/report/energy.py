@@ -6,7 +6,15 @@ from ..jobs.sacct import Job
 from ..meaning.bill import bill_line
 from ..meaning.cost import cost_line, saving_line, too_much_line, unknown_line, unknown_saving_line
 from ..meaning.imbalance import ranks_time
-from ..meaning.reading import energy_nodes, energy_scope, gpus_energy, gpus_which, meters_line, nodes_words
+from ..meaning.reading import (
+    energy_nodes,
+    energy_scope,
+    gpus_energy,
+    gpus_which,
+    meters_line,
+    nodes_words,
+    policy_of,
+)
 from ..record.energy import Energy
 from ..record.record import Grant, Record, Step
 from ..record.wait import Cost, Forecast, Wait
@@ -104,8 +112,8 @@ def _zones(record: Record, energy: Energy) -> str:
 
 def draw_policy(canvas: Canvas, record: Record) -> None:
     """Draws the effects of the policy: time asleep, frequencies, saving and cost."""
-    wait = record.wait
-    canvas.heading(f"What {record.policy.used} did")
+    wait, policy = record.wait, policy_of(record)
+    canvas.heading(f"What {policy.used} did" if policy is not None else "What the steps' policies did")
     if wait is not None:
         _asleep(canvas, wait)
         _threads(canvas, wait)

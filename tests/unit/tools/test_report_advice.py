@@ -51,6 +51,7 @@ def costing(percent: float, windows: int = 760, slowdown: float | None = 1) -> C
 def used(name: str, asked: str = "", **changes: Any) -> Change:
     def apply(body: dict[str, Any]) -> None:
         body["policy"] = {"asked": asked or name, "used": name, "by": "job"}
+        body["steps"][0].pop("policy", None)  # the step's own, which differs
         body["wait"].update(changes)
 
     return apply
@@ -75,6 +76,7 @@ def ranks(*waits: float) -> Change:
 
 def by_step(body: dict[str, Any]) -> None:
     body["policy"]["by"] = "step"
+    body["steps"][0].pop("policy", None)
 
 
 def many(body: dict[str, Any]) -> None:
@@ -260,6 +262,33 @@ def test_steps_are_not_mixed(report: Report) -> None:
     said = advised(report, record)
     assert "Step 0: take work from rank 1:" in said and "Step 1: take work from rank 0:" in said
     assert "0.1" not in said and "ranks" not in said.replace("the ranks wait", "")
+
+
+def of_steps(*policies: str, **changes: Any) -> dict[str, Any]:
+    """Returns a record of a job under profile whose steps, each of two ranks, ran under these policies."""
+    record = make_record([9.0, 0.2] * len(policies))
+    used("profile", **changes)(record["mpi_wait"])
+    step = {"ranks": 2, "wait_s": 9.2, "elapsed_s": 24.0, "nodes": 1}
+    own = [{} if name == "profile" else {"policy": {"asked": name, "used": name, "by": "step"}} for name in policies]
+    record["mpi_wait"]["steps"] = [{"id": str(index), **step, **policy} for index, policy in enumerate(own)]
+    return record
+
+
+def test_figures_of_several_policies_are_held_for_the_work_of_none(report: Report) -> None:
+    text = shown(report("123", rows=[make_row(json.dumps(of_steps("profile", "nap", **POLLS)))]))
+    assert "What the steps' policies did" in text and "What profile did" not in text
+    for steps in (("profile", "nap"), ("nap", "yield"), ("nap", "event")):
+        said = advised(report, of_steps(*steps, **POLLS))
+        assert POLLED not in said and MEASURED not in said and FITS not in said and "Step 0: take work" in said
+    assert LITTLE in advised(report, of_steps("profile", "nap", share=0.015))
+    assert MEASURED in advised(report, of_steps("profile", "yield"))
+
+
+def test_a_policy_that_all_steps_had_is_judged_and_not_the_jobs(report: Report) -> None:
+    record = of_steps("nap", "nap")
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert "What nap did" in text and "nap fits: 90 %" in text and MEASURED not in text
+    assert f"{STEP}nap,slowdown=2" in advised(report, of_steps("nap", **POLLS))
 
 
 def test_the_steps_of_the_ends_are_named(report: Report) -> None:
