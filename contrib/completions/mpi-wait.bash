@@ -5,6 +5,10 @@ _mpi_wait() {
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
 		words="report top try learn check --help --version"
+	elif [[ $command == try && " ${COMP_WORDS[*]:2:COMP_CWORD-2} " == *" -- "* ]]; then # the launcher's words
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		compopt -o filenames 2>/dev/null
+		return
 	elif [[ $before == --record || $before == --plot || $before == --html || $before == --exe || $before == --spool || $before == --site || $before == --state ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		compopt -o filenames 2>/dev/null

@@ -76,6 +76,16 @@ def test_files_only_where_a_file_is_meant(tmp_path: pathlib.Path) -> None:
     assert completed("check", "--width", "", folder=tmp_path) == set()
 
 
+def test_behind_two_hyphens_words_are_the_launchers(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "my solver").touch()
+    for words in (["--"], ["--", "srun", "-n4"], ["--rounds", "5", "--", "srun", "--rounds"]):
+        assert completed("try", *words, "my", folder=tmp_path) == {"my solver"}
+    assert completed("try", "--", "srun", "", folder=tmp_path) == {"my solver"}
+    assert completed("try", "--", "--p", folder=tmp_path) == set()
+    assert completed("try", "--pol", folder=tmp_path) == {"--policies"}
+    assert completed("try", "--rounds", "my", folder=tmp_path) == set()
+
+
 def test_it_is_installed_under_the_commands_name() -> None:
     plan = (ROOT / "contrib" / "meson.build").read_text()
     assert "'completions/mpi-wait.bash', rename: 'mpi-wait'" in plan
