@@ -148,7 +148,7 @@ class Host:
         if taken is None:
             return Ran(124, "", f"{command} did not answer within {TIMEOUT_S} s")
         status, out, said = taken
-        lines = [line for line in said.splitlines() if line.strip()]
+        lines = [line for line in said.split("\n") if line.strip()]
         lines = [line for line in lines if "fatal" in line] or lines or [f"{command}: exit status {status}"]
         return Ran(status, out, safe(lines[0], 500) if status else "")
 

@@ -134,6 +134,9 @@ class Plugstack:
     files: list[str] = field(default_factory=list)  # all files that were read
 
 
+RETURN = "ends with a carriage return, which Slurm takes for a part of its last word (sed -i 's/\\r$//' removes it)"
+
+
 def parse_line(text: str) -> tuple[str, str, list[str]] | str | None:
     """Returns (kind, path, arguments) of a line, None if it is empty, or a string that says why it is invalid.
 
@@ -163,6 +166,9 @@ def _read_line(host: Host, found: Plugstack, files: tuple[str, ...], number: int
     if len(text.encode("utf-8", "replace")) > LINE_MAX and NAME in text:
         found.problems.append((place, f"is longer than {LINE_MAX} bytes: Slurm cuts it there"))
     parsed = parse_line(text)
+    has_return = text.split("#", 1)[0].endswith("\r")
+    if has_return and isinstance(parsed, tuple) and (parsed[0] == "include" or NAME in parsed[1]):
+        found.problems.append((place, RETURN))
     if isinstance(parsed, str):
         if NAME in text.split("#", 1)[0]:
             found.problems.append((place, parsed))

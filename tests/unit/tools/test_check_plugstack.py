@@ -27,6 +27,7 @@ ARGUMENTS = [
     ("$(touch${IFS}/tmp/x)", "'$(touch${IFS}/tmp/x)' (no such argument)"),
     ("default=off;reboot", "'default=off;reboot' (accepted: default=a policy's name)"),
     ("a\x1b[2Jb", "'a\\x1b[2Jb' (no such argument)"),
+    ("default=off\r", "'default=off\\r' (accepted: default=a policy's name)"),
 ]
 
 
@@ -55,6 +56,20 @@ def test_lines_are_cut_as_slurm_cuts_them(machine: Machine, text: str, words: st
     machine.plugstack(text)
     (found,) = machine.named("arguments")
     assert found.status.value == "FAIL" if words is None else found.what == (words or "none")
+
+
+@pytest.mark.parametrize("line", [f"optional {PLUGIN}", f"optional {PLUGIN} spool={SPOOL}", "include more/*"])
+def test_a_carriage_return_is_named(machine: Machine, line: str) -> None:
+    """An editor on Windows writes one. Slurm then finds no plugin, no included file, or hands on a wrong argument."""
+    machine.write("/etc/slurm/more/mpi-wait.conf", f"optional {PLUGIN}\n")
+    for text, number in ((f"{line}\r\n", 1), (f"# ours\r\n{line}\r\n", 2)):
+        machine.plugstack(text)
+        said = [found for found in machine.named("plugstack line") if found.status.value == "FAIL"]
+        assert [f"{PLUGSTACK}:{number} ends with a carriage return" in found.what for found in said] == [True]
+    machine.plugstack(f"{line}\noptional /usr/lib/other.so\r\n# comment\r\n\r\n")
+    assert not [found for found in machine.named("plugstack line") if found.status.value == "FAIL"]
+    machine.plugstack(f"{line} # ours\r\n")
+    assert not [found for found in machine.named("plugstack line") if found.status.value == "FAIL"]
 
 
 def test_a_relative_plugin_is_looked_for_in_plugindir(machine: Machine) -> None:
