@@ -315,14 +315,16 @@ class Several(Refusal):
         self.jobs = jobs
 
 
+UNKNOWN_WHY = (
+    "submitted just now, a task of an array that has not run yet, another cluster's, too old, or somebody else's"
+)
+
+
 def _checked(target: Target, jobs: Sequence[Job]) -> Sequence[Job]:
     """Returns jobs if they are the runs of one job. Raises Refusal if there are none, or Several."""
     names = list(dict.fromkeys(job.id for job in jobs))
     if not names:
-        raise Refusal(
-            f"sacct knows no job {target.job}: "
-            "it may be another cluster's, too old, or somebody else's"
-        )
+        raise Refusal(f"sacct knows no job {target.job}: {UNKNOWN_WHY}")
     if len(names) > 1:
         raise Several(target.job, names, jobs)
     return jobs

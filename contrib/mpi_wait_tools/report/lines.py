@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..jobs.found import Found, Kept
+from ..jobs.found import UNKNOWN_WHY, Found, Kept
 from ..jobs.named import NAMED_MAX
 from ..jobs.runs import Outlook, outlook_of, state_of
 from ..jobs.sacct import LAST, RECORD_FIELDS
@@ -76,7 +76,7 @@ def known_or_refused(lines: Sequence[Line], jobs: Sequence[str]) -> list[str]:
     """Returns the jobs without a line. Raises Refusal if no job has one."""
     unknown = unknown_of(lines, jobs)
     if jobs and not lines:
-        raise Refusal(f"sacct knows no job {', '.join(unknown[:4])}: another cluster's, too old, or somebody else's")
+        raise Refusal(f"sacct knows no job {', '.join(unknown[:4])}: {UNKNOWN_WHY}")
     return unknown
 
 

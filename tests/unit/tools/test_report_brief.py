@@ -158,7 +158,8 @@ def test_records_as_files(report: Report, tmp_path: pathlib.Path) -> None:
 
 def test_jobs_that_sacct_does_not_know(report: Report) -> None:
     assert "sacct knows no job 999." in ask(report, "101", "999", answer=rows()[:1])
-    assert "sacct knows no job 998, 999" in refused(report("--brief", "998,999", rows=[]))
+    said = refused(report("--brief", "998,999", rows=[]))
+    assert "sacct knows no job 998, 999: submitted just now, a task of an array that has not run yet, " in said
     assert ask(report, "-u", "ada", answer=[]) == "  no job in that time\n"
     assert "is not of the fields" in refused(report("--brief", "101", rows=[], more="x\n"))
 

@@ -77,7 +77,7 @@ ABSENT = {
     "no object": (make_row('{"mpi_wait":[]}'), "the record is damaged: mpi_wait is not an object"),
     "NaN": (make_row('{"mpi_wait":{"v":NaN}}'), "the record is damaged (NaN is no JSON"),
     "nested": (make_row('{"mpi_wait":' + "[" * 60000), "the record is damaged"),
-    "unknown job": (None, "sacct knows no job 123"),
+    "unknown job": (None, "sacct knows no job 123: submitted just now, a task of an array that has not run yet, "),
 }
 
 
