@@ -281,7 +281,7 @@ static bool is_plain(const struct record_ranks *ranks)
 	for (size_t i = 0; i < ranks->world_count; i++) {
 		const struct record_world *world = &ranks->world[i];
 
-		if (world->kind != WORLD_LAUNCHED || world->spans || !world->whole ||
+		if (world->kind != WORLD_LAUNCHED || world->spans || !world->whole || world->ranks < world->size ||
 		    (i > 0 && world->step == ranks->world[i - 1].step))
 			return false;
 	}

@@ -67,6 +67,14 @@ def test_one_world_is_told_as_if_there_were_no_worlds(tmp_path: Path) -> None:
     assert "worlds" not in alone and alone["min"] == {"rank": 0, "s": 1, "node": "c1"}
 
 
+def test_a_world_whose_last_ranks_are_missing_is_told(tmp_path: Path) -> None:
+    """The first component of a heterogeneous job, for example: its ranks are 0 and 1 of four."""
+    for launch in (A, 0):
+        wait = merge(tmp_path, [node("c1", "c1", [[launch, 4, 2]], [[0, 1], [1, 2]])])["wait"]
+        assert wait["worlds"] == [{"kind": "launched", "ranks": 2, "size": 4}]
+        assert wait["per_rank_s"] == [1, 2]
+
+
 def test_two_launches_in_one_step_are_two_worlds_on_all_nodes(tmp_path: Path) -> None:
     nodes = [
         node("c1", "c[1-2]", [[A, 4, 2], [B, 4, 2]], [[0, 1], [1, 2], [0, 5, 1, -1], [1, 6, 1, -1]]),
