@@ -312,6 +312,15 @@ def _groups(record: Record, wait: Wait) -> list[_Group]:
     return sorted(groups, key=lambda group: -group.imbalance.lost_s)
 
 
+def _is_at_the_end(record: Record, group: _Group) -> bool:
+    """Returns True if the job may have ended in the group's step: in the last step, or in one that lasts as long as the
+    job. Steps under off do not count, since those of report --watch are among them."""
+    steps = [step for step in record.steps if (step.policy or record.policy).used != "off"]
+    last = steps[-1:] if not record.steps_left_out else []
+    own = group.step or next(iter(steps_of_ranks(record)), None)
+    return own is None or own in last or not own.id.isdigit()
+
+
 def _is_short(record: Record, wait: Wait) -> bool:
     return (ranks_time(record) or 0.0) / max(1, wait.ranks) < SHORT_RUN_S
 
@@ -319,7 +328,10 @@ def _is_short(record: Record, wait: Wait) -> bool:
 def _of_the_groups(record: Record, wait: Wait, ending: Ending) -> Iterator[Advice]:
     if wait.unseen or ending.is_component or _is_short(record, wait):
         return
-    for group in _groups(record, wait)[:STEPS_NAMED]:
+    groups = _groups(record, wait)
+    if ending.is_broken:
+        groups = [group for group in groups if _is_at_the_end(record, group)]
+    for group in groups[:STEPS_NAMED]:
         yield from _of_a_broken_job(group, ending.state) if ending.is_broken else _of_the_balance(group)
 
 

@@ -250,6 +250,24 @@ def test_a_job_that_broke_off_may_have_hung(report: Report, state: str) -> None:
     assert not advised(report, make_record([9, 9.1, 9, 8.9]), State=state)
 
 
+def test_a_job_broke_off_in_its_last_step(report: Report) -> None:
+    """Earlier steps ran to their end: nothing is wrong with their ranks."""
+    said = advised(report, of_steps("nap", "nap", "nap"), State="FAILED")
+    assert "Step 2: look at what rank 1" in said and "Step 0" not in said and "Step 1" not in said
+    record = of_steps("nap", "nap")
+    record["mpi_wait"]["steps"].append({"id": "2", "ranks": 0, "wait_s": 0, "elapsed_s": 1.0, "nodes": 1})
+    assert HUNG not in advised(report, record, State="FAILED")
+    record["mpi_wait"]["steps"][-1]["policy"] = {"asked": "off", "used": "off", "by": "step"}
+    assert "Step 1: look at what" in advised(report, record, State="TIMEOUT")
+    record["mpi_wait"]["steps_left_out"] = 1
+    assert HUNG not in advised(report, record, State="TIMEOUT")
+    record = of_steps("nap")
+    record["mpi_wait"]["steps"].append({"id": "1", "ranks": 0, "wait_s": 0, "elapsed_s": 1.0, "nodes": 1})
+    assert HUNG not in advised(report, record, State="FAILED")
+    record["mpi_wait"]["steps"][0]["id"] = "batch"
+    assert HUNG in advised(report, record, State="FAILED")
+
+
 def test_of_a_component_nothing_is_said_of_the_balance(report: Report) -> None:
     said = advised(report, make_record(), JobID="123+1")
     assert TAKE not in said and FITS in said
