@@ -238,3 +238,18 @@ def test_the_tool_says_what_is_wrong() -> None:
     assert "no policy 'bogus'" in tool("--policy=bogus").stderr
     assert "'false -O2" in tool("--mpicc=false").stderr
     assert "failed (3)" in tool(launcher="sh -c 'exit 3'").stderr
+
+
+def test_a_tool_or_directory_that_is_missing_is_named(tmp_path: Path) -> None:
+    """On a login node without an MPI, for example: one line, which says what to do."""
+    for words, settings, said in (
+        (["--mpicc=/nowhere/mpicc"], {}, "'/nowhere/mpicc' cannot be run: No such file or directory (--mpicc"),
+        (["--launcher=/nowhere/srun -n2", "--mpicc=true"], {}, "'/nowhere/srun' cannot be run"),
+        (["--mpicc=false"], {}, "'false -O2 -o"),
+        ([], {"TMPDIR": str(tmp_path / "nothing")}, "No such file or directory (TMPDIR names another directory)"),
+    ):
+        done = subprocess.run([TOOL, *words], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+                              env={**os.environ, "TMPDIR": str(tmp_path), **settings})
+        assert done.returncode == 1 and done.stderr.count("\n") == 1
+        assert done.stderr.startswith("late-sender: ") and said in done.stderr
+    assert not list(tmp_path.iterdir())
