@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ..record.record import Policy, Record, Step, find_body, no_record, parse_record
 from ..site.host import Host
 from ..site.slurm import CONFIGURATIONS, plugstack_of, read_plugstack
-from ..text.output import NoRecord, Refusal
+from ..text.output import NoRecord, NotEnded, Refusal
 from ..text.units import safe
 from .runs import Outlook, by_job, ended_s_ago, outlook_of, span_of
 from .sacct import LAST, RECORD_FIELDS, Job, Target, read_jobs, run_sacct
@@ -246,9 +246,9 @@ def _why_not(job: Job) -> Refusal:
     now = time.time()
     outlook = outlook_of(job.fields, now)
     if outlook is Outlook.NOT_RUN:
-        return Refusal(f"job {job.id} has not run yet ({job.state}): there is no record")
+        return NotEnded(f"job {job.id} has not run yet ({job.state}): there is no record")
     if outlook is Outlook.RUNNING:
-        return Refusal(f"job {job.id} is still running: its record is written some seconds after its end")
+        return NotEnded(f"job {job.id} is still running: its record is written some seconds after its end")
     if outlook is Outlook.NEVER_RAN:
         return NoRecord(f"job {job.id} has no record: it ended before it had a node")
     if outlook is Outlook.YET:

@@ -18,6 +18,10 @@ class NoRecord(Refusal):
     """The job has ended and left no record."""
 
 
+class NotEnded(Refusal):
+    """The job has not ended as far as sacct knows, and has no record before that."""
+
+
 PICTURES = (".png", ".svg", ".pdf")
 WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120
 LINES_MAX = 100_000

@@ -26,7 +26,7 @@ from ..jobs.sacct import Target, run_sacct
 from ..meaning.reading import energy_of, meters_line
 from ..record.energy import Energy
 from ..record.record import Record
-from ..text.output import NoRecord, Refusal
+from ..text.output import NoRecord, NotEnded, Refusal
 from ..text.units import safe, scaled
 from .experiment import BASELINE, Experiment, Run
 
@@ -335,10 +335,12 @@ def _record(job: str, spool: str, said: list[str]) -> Record | None:
     except NoRecord as problem:
         said.append(f"Energy is not known yet: {safe(str(problem), 300)}.")
         return None
-    except Refusal as problem:
-        waits = "still running" in str(problem)
+    except NotEnded:  # a job that began a moment ago is still PENDING in sacct
         said.append("Energy is in the job's record, which is written some seconds after its end: 'mpi-wait try --show' "
-                    "in this directory has it then." if waits else f"Energy is not known: {safe(str(problem), 300)}.")
+                    "in this directory has it then.")
+        return None
+    except Refusal as problem:
+        said.append(f"Energy is not known: {safe(str(problem), 300)}.")
         return None
     if not record.is_complete:
         said.append(f"Of job {job} nodes did not report: its energy is left out.")

@@ -241,7 +241,7 @@ def record_of(runs: list[dict[str, Any]], energy: dict[str, Any] | None) -> str:
 def shown_with(trial: Try, energy: dict[str, Any] | None, policies: str = "nap", **row: str) -> str:
     text_of(trial("--rounds", "3", "--policies", policies, *PROGRAM, rows=[make_row(JobID="4711", State="RUNNING")]))
     runs = json.loads(trial.state.read_text())["runs"]
-    text = record_of(runs, energy) if row.get("State") != "RUNNING" else ""
+    text = record_of(runs, energy) if row.get("State") not in ("RUNNING", "PENDING") else ""
     return text_of(trial("--show", "--width", "120", rows=[make_row(text, JobID="4711", JobIDRaw="4711", **row)]))
 
 
@@ -356,8 +356,11 @@ def test_a_record_without_the_runs_under_off(trial: Try) -> None:
     assert "Energy is not known of the runs without a policy" in said and "nap: energy" not in said
 
 
-def test_a_job_that_runs_on_has_no_energy_yet(trial: Try) -> None:
-    text = shown_with(trial, None, State="RUNNING")
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
+def test_a_job_that_runs_on_has_no_energy_yet(trial: Try, state: str) -> None:
+    """A job that began a moment ago is PENDING in sacct."""
+    text = shown_with(trial, None, State=state)
+    assert "Energy is not known: job" not in text
     assert "Energy is in the job's record, which is written some seconds after its end: 'mpi-wait try --show'" in text
 
 
