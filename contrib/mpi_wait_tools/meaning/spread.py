@@ -128,8 +128,10 @@ class Sums:
     @property
     def lacking(self) -> str:
         """A sentence on what the sums lack, "" if they lack nothing."""
-        without, unknown = len(self.lines) - self.row.jobs, self.row.unknown
+        yet = sum(line.use is None and line.may_come for line in self.lines)
+        without, unknown = len(self.lines) - self.row.jobs - yet, self.row.unknown
         said = [f"{plural(without, 'job')} left no record"] * (without > 0)
+        said += [f"{plural(yet, 'job')} {'has' if yet == 1 else 'have'} no record yet"] * (yet > 0)
         said += [f"the energy of {count(unknown)} is not known"] * (0 < unknown < self.row.jobs)
         said += [f"nodes of {count(self.row.incomplete)} did not report"] * (self.row.incomplete > 0)
         whole = "; ".join(said)

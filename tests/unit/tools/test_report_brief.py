@@ -156,6 +156,14 @@ def test_records_as_files(report: Report, tmp_path: pathlib.Path) -> None:
     assert line == ["0:25", "nap", "29 %", "90 %", "27 %", "4.50 kJ", "simulated"]
 
 
+def test_a_job_that_may_still_get_its_record_has_not_gone_without(report: Report) -> None:
+    """Of the jobs without one, 105 runs, 106 waits, and 108 has just ended."""
+    text = " ".join(ask(report, "101", "105", "106", "108", answer=[rows()[at] for at in (0, 4, 5, 7)]).split())
+    assert "! 3 jobs have no record yet: the total is without." in text
+    text = " ".join(ask(report, "101", "104", "105", answer=[rows()[at] for at in (0, 3, 4)]).split())
+    assert "! 1 job left no record; 1 job has no record yet: the total is without." in text
+
+
 def test_jobs_that_sacct_does_not_know(report: Report) -> None:
     assert "sacct knows no job 999." in ask(report, "101", "999", answer=rows()[:1])
     said = refused(report("--brief", "998,999", rows=[]))
