@@ -188,7 +188,7 @@ class Trial:
         outcome = run_once(command_with(experiment.command, experiment.launcher, policy), environment, self.pattern,
                            self.ending)
         joules = joules_of(before, self.node.read())
-        mine = self.steps.new()
+        mine = self.steps.new(outcome.status != 0)
         of_steps = summed(step.cpu_s for step in mine.values())
         # The CPU time of ranks that are children of this process counts; that of srun itself does not.
         cpu_s = of_steps if self.preload is None else outcome.cpu_s + (of_steps or 0.0)

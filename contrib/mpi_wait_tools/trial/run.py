@@ -259,9 +259,9 @@ class Steps:
         self.job, self.known, self.expected = job, set(read_steps(job) or {}) if job else set(), None if job else 0
         self.by_srun, self.problem = by_srun, ""
 
-    def new(self) -> dict[str, StepUse]:
+    def new(self, has_failed: bool) -> dict[str, StepUse]:
         """Returns the steps of the run that has just ended, once they have all ended in sacct; {} if the run made none,
-        or sacct does not tell in time."""
+        or sacct does not tell in time. A run that has_failed may have made none, as where srun refuses a policy."""
         if self.expected == 0:
             return {}
         deadline = time.monotonic() + (PATIENCE_S if self.by_srun or self.expected else PATIENCE_S / 3)
@@ -277,6 +277,8 @@ class Steps:
                 break
             time.sleep(PAUSE_S)
         self.known |= set(found)
+        if has_failed and len(found) < (self.expected or 1):
+            return {}
         if self.expected is None:
             self.expected = len(found)
         if len(found) < self.expected or (self.by_srun and not found):

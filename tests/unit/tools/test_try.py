@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from mpi_wait_tools.site.host import own_command
+from mpi_wait_tools.trial import run as runs_of
 
 from tests.lib.doubles.report_double import (
     COMMAND,
@@ -354,6 +355,32 @@ def test_a_record_without_the_runs_under_off(trial: Try) -> None:
     text = record_of(runs, {"source": "rapl"})
     said = text_of(trial("--show", "--width", "120", rows=[make_row(text, JobID="4711", JobIDRaw="4711")]))
     assert "Energy is not known of the runs without a policy" in said and "nap: energy" not in said
+
+
+class Clock:
+    """Time that passes only in sleep."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_run_that_srun_refuses_takes_no_figure_from_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes no step: a policy that is mistyped, for example."""
+    listed: dict[str, runs_of.StepUse] = {}
+    monkeypatch.setattr(runs_of, "time", Clock())
+    monkeypatch.setattr(runs_of, "read_steps", lambda job: dict(listed))
+    steps = runs_of.Steps("4711", by_srun=True)
+    for number, (has_failed, makes_step) in enumerate([(False, True), (True, False), (False, True), (True, True)]):
+        if makes_step:
+            listed[str(number)] = runs_of.StepUse(True, 1.0, None)
+        assert list(steps.new(has_failed)) == [str(number)] * makes_step and not steps.problem
+    assert not steps.new(False) and "did not tell of a step" in steps.problem
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
