@@ -79,10 +79,11 @@ def _style(name: str, line: Line) -> str:
 
 
 def _spread_rows(names: Sequence[str], lines: Sequence[Line]) -> list[list[str | Text]]:
-    """Returns the rows of the least value, the median and the most of each figure."""
+    """Returns the rows of the least value, the median and the most of each figure. Returns none if no figure is known
+    of two jobs, as where all but one wait for their run."""
     spreads = {figure.name: (figure, spread_of(figure, lines)) for figure in FIGURES}
     rows: list[list[str | Text]] = []
-    for title in ENDS:
+    for title in ENDS if any(spread is not None for _, spread in spreads.values()) else ():
         row = []
         for name in names:
             figure, spread = spreads.get(name, (None, None))

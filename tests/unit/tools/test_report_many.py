@@ -81,6 +81,14 @@ def test_an_array_is_one_table(report: Report) -> None:
     assert said.count("the median is") == 4 and "1 job left no record: the total is without." in said
 
 
+def test_an_array_that_has_just_begun_has_no_spread(report: Report) -> None:
+    rows = [task(0, State="RUNNING", ElapsedRaw="3"), task(1, State="PENDING", ElapsedRaw="0")]
+    lines = cells(ask(report, "4711", rows=rows))
+    assert set(lines) >= {"4711_0", "4711_1", "total"} and not {"least", "median", "most"} & set(lines)
+    assert "no record yet" in ask(report, "4711", rows=rows)
+    assert {"least", "median", "most"} <= set(cells(ask(report, "4711")))
+
+
 def test_one_task_has_its_report(report: Report) -> None:
     assert ask(report, "4711_2", rows=array()).startswith("Job 4711_2  solver")
 
